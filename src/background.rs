@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::lines;
 
-/// Call `sync` every `interval` until it returns false, or the handle is gone. Closing wakes the thread,
-/// which is put in `begun`, so that it does not outlive its handle.
+/// Call `sync` every `interval` until `sync` returns false, or the handle is dropped. `begun` gets
+/// the thread. Closing wakes the thread, and the thread ends before its handle does.
 ///
-/// A panic of what the caller gave, a hook or a logger, does not end this.
+/// A panic in the caller's hook or logger does not end the thread.
 pub fn every<S: Send + Sync + 'static>(
     shared: &Arc<S>,
     begun: &OnceLock<Thread>,
@@ -37,7 +37,7 @@ pub fn every<S: Send + Sync + 'static>(
 }
 
 fn warn() {
-    // It may be the logger that panics.
+    // The logger itself may panic.
     let logged = catch_unwind(|| {
         lines::warn(format_args!(
             "a hook or a logger panicked in the thread of syncs, which goes on"

@@ -9,7 +9,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// CRC-32 of one slice, going on from the CRC-32 of what came before it (0 at the start).
+/// CRC-32 of one slice, continuing from the CRC-32 of the bytes before (0 at the start).
 pub fn crc32_more(before: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(before);
     hasher.update(bytes);
@@ -21,7 +21,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// CRC-32C of one slice, going on from the CRC-32C of what came before it (0 at the start).
+/// CRC-32C of one slice, continuing from the CRC-32C of the bytes before (0 at the start).
 pub fn crc32c_more(before: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(before, bytes)
 }
@@ -40,7 +40,7 @@ pub fn crc64_of(parts: &[&[u8]]) -> u64 {
     digest.finalize()
 }
 
-/// CRC-64/XZ of one slice, going on from the CRC-64/XZ of what came before it (0 at the start).
+/// CRC-64/XZ of one slice, continuing from the CRC-64/XZ of the bytes before (0 at the start).
 #[cfg(feature = "nostr")]
 pub fn crc64_more(before: u64, bytes: &[u8]) -> u64 {
     let mut digest =
@@ -49,7 +49,8 @@ pub fn crc64_more(before: u64, bytes: &[u8]) -> u64 {
     digest.finalize()
 }
 
-/// The checksum of a format's records. Its value takes 64 bits of memory, of which a checksum of 32 bits uses the low half.
+/// The checksum of a format's records. A value takes 64 bits of memory; a checksum of 32 bits uses
+/// the low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
     /// CRC-32 as of zlib, stored little-endian.
@@ -62,7 +63,7 @@ pub enum Sum {
 }
 
 impl Sum {
-    /// The checksum of one slice.
+    /// The checksum of a single slice.
     #[inline(always)]
     pub(crate) fn of(self, bytes: &[u8]) -> u64 {
         match self {
@@ -73,7 +74,7 @@ impl Sum {
         }
     }
 
-    /// The checksum of one slice after others, whose checksum is `before` (0 at the start).
+    /// The checksum of a slice after other slices, whose checksum is `before` (0 at the start).
     #[inline(always)]
     pub(crate) fn more(self, before: u64, bytes: &[u8]) -> u64 {
         match self {

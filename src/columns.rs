@@ -14,7 +14,7 @@ pub struct Int64Column {
 }
 
 impl Int64Column {
-    /// Add a number; `false` if it is 2^63 or more, which the column cannot hold.
+    /// Add a number. `false` if the number is 2^63 or more, because the column cannot hold it.
     #[inline]
     pub fn push(&mut self, value: Option<u64>) -> bool {
         let Ok(number) = i64::try_from(value.unwrap_or(0)) else { return false };
@@ -53,7 +53,7 @@ impl Int32Column {
         self.finish_with(None)
     }
 
-    /// The array; which numbers count for nothing, because they are null.
+    /// The array. The numbers under the nulls count for nothing.
     pub fn finish_with(self, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(Int32Array::new(ScalarBuffer::from(self.values), nulls))
     }

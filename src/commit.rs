@@ -7,18 +7,18 @@ use crate::locks::{Condvar, Mutex, Patience, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 
-/// A leader waits for others at most this part of the time that the last sync took: long enough for
-/// threads that were woken to come again (some 50 us, half of the quickest syncs).
+/// A leader waits for others at most half the time of the last sync. Threads just woken need some
+/// 50 us to commit again, half of the quickest syncs.
 const WAIT_DIVISOR: u32 = 2;
-/// And no longer than this, in which a thread that does nothing else comes again: half of a long sync
-/// is time enough for other threads as well, at the price of latency.
+/// The upper limit of the wait. A thread without other work commits again within this time. Half of
+/// a long sync is enough time for busy threads, too, at the price of latency.
 ///
-/// Medians on two cores that had other work too, so roughly, beside leaders that never wait
+/// Medians on two busy cores, so only rough, compared with leaders that never wait
 /// (`benches/group_commit.rs`). Threads that only commit: 128 yields +28 to +65 %, by time +30 to
-/// +68 %. 4 threads that work 0.5 to 1.5 ms between commits: 128 yields -5 to -16 % and median latency
-/// +20 to +60 %, by time -4 to -9 % and +5 to +27 %, with this limit -7 % and +6 %.
+/// +68 %. 4 threads that work 0.5 to 1.5 ms between commits: 128 yields -5 to -16 % and median
+/// latency +20 to +60 %, by time -4 to -9 % and +5 to +27 %, with this limit -7 % and +6 %.
 const WAIT_MAX: Duration = Duration::from_micros(250);
-/// After waits that did not pay, so many leaders begin at once, at most, before one tries again.
+/// After waits that did not pay, at most this many leaders skip the wait before one tries again.
 const SKIPS_MAX: u32 = 64;
 
 /// Serialises the syncs of one log. Positions only grow.
@@ -39,12 +39,12 @@ pub struct GroupCommit {
     poisoned: AtomicBool,
 }
 
-/// The leader, if there is one, and the commits that wait for it.
+/// The leader, if there is one, and the waiting commits.
 #[derive(Debug, Default)]
 struct Queue {
     /// Whether a leader is at it; the others wait for `led`.
     leading: bool,
-    /// What those that wait want to be durable.
+    /// The position that each waiter wants durable.
     targets: Vec<u64>,
     pace: Pace,
 }
@@ -102,9 +102,9 @@ impl GroupCommit {
 
     /// Return when everything up to `target` is durable.
     ///
-    /// The first to come is the leader and calls `sync`, which must make everything appended so far
-    /// durable and return that position; the others wait and mostly find their work done. If `sync`
-    /// fails, or panics, this commit and all later ones fail.
+    /// The first caller leads and calls `sync`, which must make every byte appended so far durable
+    /// and return the position reached. The other callers wait, and mostly find their work done. If
+    /// `sync` fails or panics, this commit and all later ones fail.
     pub fn commit(&self, target: u64, sync: impl FnOnce() -> Result<u64>) -> Result<()> {
         if self.durable() >= target {
             return self.check();
@@ -113,8 +113,9 @@ impl GroupCommit {
         self.lead(target, true, sync)
     }
 
-    /// Call `change` while no other thread syncs, at once when the leader at work is done: for closing
-    /// and truncation. It returns the position up to which everything is durable then.
+    /// Call `change` while no other thread syncs, as soon as the present leader is done: for
+    /// closing and truncation. `change` returns the position up to which everything is then
+    /// durable.
     pub fn exclusive(&self, change: impl FnOnce() -> Result<u64>) -> Result<()> {
         self.lead(u64::MAX, false, change)
     }
@@ -155,9 +156,9 @@ impl GroupCommit {
         }
     }
 
-    /// Those that the last sync served mostly come again at once: let them, so that this one serves
-    /// them all, and not half of them in turn. Returns whether most came in time, if there was any
-    /// thing to wait for.
+    /// Give the threads of the last sync time to commit again. Most do so at once, and this sync
+    /// then serves all of them, instead of each half in turn. Returns whether most came in time, if
+    /// there was any thread to wait for.
     fn let_others_come(&self, wait: Duration) -> Option<bool> {
         let expected = self.expected.load(Ordering::Relaxed);
         let missing =
@@ -175,15 +176,16 @@ impl GroupCommit {
         Some(has_paid(begun, left, patience.is_overdrawn()))
     }
 
-    /// Say what is durable now, before others may ask: where a change takes back some of it.
+    /// Lower the durable position, before a waiter may ask: for a change that takes back a part.
     pub fn set_durable(&self, reached: u64) {
         self.durable.store(reached, Ordering::Release);
     }
 
-    /// Take back a write that failed with `error`: `undo` cuts it off and syncs that, or a power cut
-    /// could bring back what the caller takes for absent. If that fails too, all is refused from now
-    /// on. The kernel reports a failed sync only once, and here perhaps not to the leader, so nothing
-    /// is acknowledged until `undo` has returned.
+    /// Take back a write that failed with `error`. `undo` cuts the write off and syncs the cut:
+    /// otherwise a power cut could bring back bytes that the caller takes for absent. If `undo`
+    /// fails, too, the log refuses everything from now on. Linux reports a failed sync only once,
+    /// and here perhaps not to the leader, so nobody acknowledges anything until `undo` has
+    /// returned.
     pub fn roll_back(&self, error: Error, undo: impl FnOnce() -> std::io::Result<()>) -> Error {
         let _rollback = lock(&self.rollback);
         match undo() {
@@ -195,7 +197,7 @@ impl GroupCommit {
         }
     }
 
-    /// For a leader whose sync succeeded: fail if one beside it, of a write rolled back, failed.
+    /// For a leader whose sync succeeded: fail if the concurrent sync of a rollback failed.
     pub fn check_rollback(&self) -> Result<()> {
         drop(lock(&self.rollback));
         self.check()
@@ -222,17 +224,16 @@ impl GroupCommit {
     }
 }
 
-/// Whether waiting for the `missing` commits paid: at least half of them came, so that at most half are
-/// `left`. It did not pay if a yield took so long that they would have come without waiting.
+/// Whether waiting for the `missing` commits paid: at least half came, so at most half are `left`.
+/// The wait did not pay if a yield took long enough for the commits to come without a wait.
 fn has_paid(missing: u64, left: u64, overdrawn: bool) -> bool {
     left <= missing / 2 && !overdrawn
 }
 
-/// Wakes the waiters when dropped, so also after a panic, which must not leave waiters that believe in
-/// this leader.
+/// Wakes the waiters when dropped, also after a panic: no waiter may trust in a dead leader.
 struct Leader<'a> {
     commits: &'a GroupCommit,
-    /// Whether it is a commit, of which more are expected.
+    /// Whether the leader commits; a commit is likely to be followed by another.
     comes_again: bool,
     /// Whether waiting for others paid.
     paid: Option<bool>,
@@ -315,8 +316,8 @@ mod tests {
         assert_eq!(syncs.load(Ordering::Relaxed), 1);
     }
 
-    /// A leader counted 128 yields: on a busy machine these took milliseconds, and on an idle one they
-    /// ended before those came that it waited for.
+    /// A leader counted 128 yields. On a busy machine 128 yields took milliseconds; on an idle
+    /// machine they ended before the expected threads came.
     #[test]
     fn a_leader_waits_by_time_for_those_that_the_last_sync_served() {
         let commits = GroupCommit::new(0);
@@ -354,8 +355,8 @@ mod tests {
         assert!(begun.elapsed() >= wait);
     }
 
-    /// A commit that a sync served comes again, and so does its leader. One that was not served has
-    /// arrived already.
+    /// A served commit comes again, and the leader's does, too. An unserved commit is already in
+    /// the queue.
     #[test]
     fn a_leader_foretells_who_comes_again() {
         for (comes_again, expected) in [(true, 4 + 2 + 1), (false, 4 + 2)] {
@@ -377,7 +378,7 @@ mod tests {
         assert_eq!(commits.durable(), 4);
     }
 
-    /// Closing and truncation waited for commits that they made impossible.
+    /// Closing and truncation waited for commits that could no longer come.
     #[test]
     fn an_exclusive_change_waits_for_no_commits() {
         let commits = std::sync::Arc::new(GroupCommit::new(0));
@@ -391,8 +392,8 @@ mod tests {
         assert_eq!(wait.recv_timeout(HANGS), Ok(3));
     }
 
-    /// Four threads that worked between their commits were waited for each time, and never came in
-    /// time.
+    /// The leader waited each time for four threads with work between their commits, and the four
+    /// never came in time.
     #[test]
     fn a_leader_stops_waiting_for_those_that_do_not_come() {
         let mut pace = Pace { wait_max: LONG, ..Pace::default() };
@@ -410,9 +411,9 @@ mod tests {
         assert_eq!(Pace { last_sync: LONG, ..Pace::default() }.wait(), Some(WAIT_MAX));
     }
 
-    /// The kernel reports a failed fsync once: here to the thread that rolled a write back, while the
+    /// Linux reports a failed fsync once: here to the thread that rolled a write back, while the
     /// leader's own fsync of the same file succeeded. With the lock dropped at once, the leader
-    /// acknowledged what was lost.
+    /// acknowledged lost records.
     #[test]
     fn nothing_is_acknowledged_while_a_write_is_rolled_back() {
         let commits = GroupCommit::new(0);

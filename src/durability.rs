@@ -1,4 +1,4 @@
-//! When an append is on stable storage: the words that all formats share.
+//! The durability of appends: the words that all formats share.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// When appends are synced. Whatever is chosen, an append that returned is in the operating
-/// system's page cache and survives the death of the process.
+/// When appends are synced. With every choice, a returned append is in the operating system's page
+/// cache and survives a crash of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
     /// Each append is on stable storage when it returns. A power cut takes nothing acknowledged.
     Always,
-    /// Appends are synced after this time, at least a millisecond, and up to two syncs, by a thread of
-    /// the handle. A power cut takes at most the appends of that time.
+    /// A thread of the handle syncs appends after this time, at least a millisecond, and up to two
+    /// syncs. A power cut loses at most the appends of that time.
     Interval(Duration),
-    /// A sync after so many bytes. A power cut takes at most that many bytes, and one append.
+    /// A sync after so many bytes. A power cut loses at most that many bytes, and one append.
     Bytes(u64),
     /// The caller syncs; closing syncs. A power cut takes what came after the last sync.
     Manual,
-    /// Of a ledger: each file is synced when it is finished. A power cut takes what the file being
-    /// written holds.
+    /// For a ledger: each file is synced when finished. A power cut loses at most the appends of
+    /// the file being written.
     Rotate,
     /// Appends are not synced. Closing syncs, except in a ledger. A power cut takes the bytes that the
     /// system did not write yet.
@@ -32,7 +32,7 @@ pub enum Durability {
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 impl Durability {
-    /// Refuse an interval so short that syncs follow each other without a pause.
+    /// Refuse an interval too short to leave a pause between syncs.
     pub(crate) fn check(self) -> Result<()> {
         match self {
             Self::Interval(time) if time < INTERVAL_MIN => {

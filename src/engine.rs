@@ -1,5 +1,5 @@
-//! What a log format needs that is written outside of this crate, as the toy format of the tests is:
-//! parts of the engine, and its log.
+//! The parts of the engine that a log format outside of this crate needs, like the toy format of
+//! the tests.
 //!
 //! Only with the crate feature `sim`, and no part of the public interface: it changes at any time.
 
@@ -31,7 +31,7 @@ pub fn read_full(file: &dyn File, buf: &mut [u8], offset: u64) -> std::io::Resul
     crate::storage::read_full(file, buf, offset)
 }
 
-/// Append records as one batch; returns the byte of the first one.
+/// Append records as one batch; returns the byte of the first record.
 pub fn append_batch<F: Format>(
     log: &Log<F>,
     records: &[(<F::Framing as Framing>::Tag, &[u8])],

@@ -1,4 +1,4 @@
-//! One error type for every format: kind, format, place, and what is known of durability.
+//! One error type for every format: kind, format, place, and the durability of the data.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 /// The result of every call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, by what the caller can do about it.
+/// The kind of an error, by how the caller can react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The operating system refused an operation; the source is the `io::Error`.
     Io,
-    /// The log, or a file that belongs to it, does not exist.
+    /// The log, or a file of the log, does not exist.
     Missing,
     /// A log is created where one exists.
     AlreadyExists,
-    /// The file is not of the format: wrong magic, version, size or file type. Or the log at the path is
-    /// not the one that was read or split before.
+    /// The file is not of the format: wrong magic, version, size or file type. Or another log now
+    /// lies at the path of an earlier read or split.
     NotALog,
-    /// A known layout that this version cannot read or write.
+    /// A layout that this version knows, but cannot read or write.
     Unsupported,
     /// Damage with intact records after it.
     Corrupt,
@@ -37,14 +37,14 @@ pub enum ErrorKind {
     Closed,
     /// A call on a handle opened before a fork, in the child.
     Forked,
-    /// No record with that number: there was none, or it was dropped or cut off.
+    /// No record with the given number: the record never existed, or was dropped or cut off.
     OutOfRange,
-    /// A number that would leave a gap in the log, or repeat one.
+    /// A number that would leave a gap in the log, or repeat a record.
     Contiguity,
     /// A record beyond the format's or the caller's limit.
     TooLarge,
-    /// An argument outside its domain, or one that the log as it is now does not allow: to drop what is
-    /// not durable, or what a consumer needs.
+    /// An argument outside its domain, or not allowed in the log's present state. Examples: to drop
+    /// unsynced records, or records that a consumer needs.
     InvalidArgument,
 }
 
@@ -72,7 +72,7 @@ impl ErrorKind {
     }
 }
 
-/// For a failed write: what is known of the data's durability.
+/// The durability of the data after a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durable {
     /// The data is not in the log; the write was rolled back or never began.
@@ -229,7 +229,7 @@ impl Error {
         self.0.offset
     }
 
-    /// For writes: what is known of the data's durability.
+    /// For writes: the durability of the data.
     pub fn durable(&self) -> Option<Durable> {
         self.0.durable
     }
@@ -268,8 +268,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Text for people, with names and bytes of others in it. What steers a terminal, or turns the direction
-/// of text, is shown as `\u{1b}`.
+/// Text for people, with names and bytes from elsewhere. Characters that steer a terminal, or turn
+/// the direction of text, are shown as `\u{1b}`.
 pub(crate) struct Plain<T>(pub T);
 
 impl<T: fmt::Display> fmt::Display for Plain<T> {
@@ -291,7 +291,7 @@ impl fmt::Write for Escaping<'_, '_> {
     }
 }
 
-/// Whether a character is a control character, or one that turns the direction of text.
+/// Whether a character is a control character, or turns the direction of text.
 fn steers(one: char) -> bool {
     let turns =
         matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -304,9 +304,9 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The kind is that of the system's error; damage is [`InvalidData`](io::ErrorKind::InvalidData), and all
-/// else [`Other`](io::ErrorKind::Other). An interrupted call is `Other`, too: callers would repeat it.
-/// [`get_ref`](io::Error::get_ref) gives this error.
+/// The kind is the system error's. Damage is [`InvalidData`](io::ErrorKind::InvalidData), and all
+/// else [`Other`](io::ErrorKind::Other). An interrupted call is `Other`, too, because callers would
+/// repeat it. [`get_ref`](io::Error::get_ref) gives this error.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match (error.io_source(), error.kind()) {

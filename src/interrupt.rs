@@ -1,5 +1,5 @@
-//! Ending the reading of a large log on request: while a thread opens one, its reads ask a function of
-//! the caller now and then.
+//! Ends the reading of a large log on request: while a thread opens a log, its reads call a
+//! function of the caller now and then.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// What is asked; its error ends the work.
+/// The caller's function; an error ends the work.
 pub type Check = dyn Fn() -> io::Result<()> + Send + Sync;
 
 /// Between two calls of the function.
@@ -18,8 +18,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct Asked {
     check: Arc<Check>,
     next: Instant,
-    /// What the function failed with. From then on every read of the thread fails, so that neither
-    /// another try nor a way around damage goes on with the work.
+    /// The function's error. From then on every read of the thread fails, so that neither another
+    /// try nor a way around damage continues the work.
     failed: Option<io::Error>,
 }
 
@@ -27,7 +27,8 @@ thread_local! {
     static ASKED: RefCell<Option<Asked>> = const { RefCell::new(None) };
 }
 
-/// Do work whose reads ask `check`. If that fails, its error is returned, whatever the work returned.
+/// Do work whose reads call `check`. If `check` fails, return its error, whatever the work
+/// returned.
 pub fn asking<T>(
     check: Option<&Arc<Check>>,
     path: &Path,

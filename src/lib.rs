@@ -1,4 +1,4 @@
-//! Append-only logs that never lose what they acknowledged, in published on-disk formats.
+//! Append-only logs that never lose acknowledged records, in published on-disk formats.
 //!
 //! | format | for | type |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | Ledger | a spool of events that are kept until they were sent, file by file | [`ledger::LedgerStore`] |
 //! | Nostr | an event store: pages, a write-ahead log, an index (feature `nostr`) | `nostr::EventStore` |
 //!
-//! One engine opens, appends, reads and checks books and WALs, with one answer on damage. A finished
-//! file of a ledger is a log that gets no more records, and the same engine judges it.
+//! One engine opens, appends, reads and checks books and WALs, with one answer on damage. A
+//! finished file of a ledger is a log without further appends, and the same engine judges it.
 //!
 //! ```
 //! use deedbook::book::Book;
@@ -116,15 +116,16 @@
 //!
 //! # In your process
 //!
-//! - A handle with [`Durability::Interval`], the default of an event store, has a thread, `deedbook-sync`,
-//!   which ends with it.
-//! - Dropping the last clone of a handle closes it, and may wait for the disk. An error then is only
-//!   logged: call `close`. A walk that follows a log, and staged records, hold a handle, too.
-//! - After a sync that failed, a handle takes no more appends ([`ErrorKind::Poisoned`]); in a process
-//!   forked meanwhile its calls fail ([`ErrorKind::Forked`]).
-//! - Recoveries, damage and slow syncs are logged by the `log` crate, target `deedbook`.
-//! - On Linux, the first file that is mapped sets a handler of SIGBUS ([`struct@storage::Disk`]): a file that
-//!   another program cuts is an error, and ends no process. Other faults go to the previous handler.
+//! - A handle with [`Durability::Interval`], the default of an event store, has a thread,
+//!   `deedbook-sync`, which ends with the handle.
+//! - Dropping the last clone of a handle closes it, and may wait for the disk. A drop can only log
+//!   an error, so call `close`. A walk that follows a log, and staged records, hold a handle, too.
+//! - After a failed sync, a handle takes no more appends ([`ErrorKind::Poisoned`]). In a forked
+//!   process the handle's calls fail ([`ErrorKind::Forked`]).
+//! - The `log` crate logs recoveries, damage and slow syncs, with target `deedbook`.
+//! - On Linux, the first mapped file sets a handler of SIGBUS ([`struct@storage::Disk`]): if
+//!   another program cuts a file, you get an error, and your process goes on. Other faults go to
+//!   the previous handler.
 
 #![warn(clippy::missing_errors_doc)]
 

@@ -1,5 +1,5 @@
-//! Lines for the `log` facade. A line waits until its thread holds no lock of a log: a handler of
-//! log lines may use the log that a line is about.
+//! Lines for the `log` facade. A line waits until its thread holds no lock of a log, because a
+//! handler of log lines may use the same log.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -17,7 +17,7 @@ thread_local! {
     static WAITING: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Something of which a user should know.
+/// Log a warning for the user.
 pub fn warn(line: impl Display) {
     tell(Level::Warn, &line);
 }
@@ -33,17 +33,17 @@ fn tell(level: Level, line: &dyn Display) {
         log::log!(target: "deedbook", level, "{line}");
         return;
     }
-    // A thread that is ending has no list any more: its line is dropped.
+    // An ending thread has no list any more: drop the line.
     let waits = WAITING.try_with(|waiting| waiting.borrow_mut().push((level, line.to_string())));
     WAITS.set(waits.is_ok());
 }
 
-/// While one lives, the lines of this thread wait. It is made before a lock is taken, so that it is
-/// dropped after it.
+/// While a `Held` lives, the lines of the thread wait. Create a `Held` before taking a lock: Rust
+/// then drops the lock first.
 #[derive(Debug)]
 pub struct Held(PhantomData<*const ()>);
 
-/// Have the lines of this thread wait.
+/// Make the lines of the thread wait.
 #[inline]
 pub fn hold() -> Held {
     HOLDS.set(HOLDS.get() + 1);
@@ -70,7 +70,7 @@ fn tell_all() {
     }
 }
 
-/// A lock, while which is held lines wait. Its fields are dropped in this order.
+/// A lock; log lines wait while the lock is held. Rust drops the fields in this order.
 #[derive(Debug)]
 pub struct Locked<'a, T> {
     guard: MutexGuard<'a, T>,

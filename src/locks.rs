@@ -1,8 +1,7 @@
-//! The locks of all code that runs concurrently: the standard library's, or those of the model
-//! checker.
+//! The locks of all code that runs concurrently: the standard library's, or the model checker's.
 //!
 //! `tests/models` builds the crate with `--cfg shuttle` and runs it through thousands of schedules:
-//! the same code that users run, except what is chosen here.
+//! the code that users run, except for the choices here.
 
 use std::time::Duration;
 #[cfg(not(shuttle))]
@@ -38,7 +37,7 @@ pub struct Patience {
     begun: Instant,
     #[cfg(not(shuttle))]
     wait: Duration,
-    /// The model checker needs the same schedule every time, so it counts.
+    /// The model checker needs the same schedule every time, so count instead of measuring time.
     #[cfg(shuttle)]
     left: u32,
 }
@@ -50,7 +49,7 @@ impl Patience {
         Self { begun: Instant::now(), wait }
     }
 
-    /// Whether it is over.
+    /// Whether the time is over.
     pub fn is_over(&mut self) -> bool {
         self.begun.elapsed() >= self.wait
     }
@@ -68,7 +67,7 @@ impl Patience {
         Self { left: 16 }
     }
 
-    /// Whether it is over.
+    /// Whether the wait is over.
     pub fn is_over(&mut self) -> bool {
         self.left -= u32::from(self.left > 0);
         self.left == 0
@@ -80,8 +79,8 @@ impl Patience {
     }
 }
 
-/// Lock, also after a thread that held the lock panicked: what the locks here guard is changed in one
-/// step, or poisons its log by itself.
+/// Lock, even after a thread with the lock panicked. A change under a lock here is one step, or else
+/// poisons the log.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a handle may do.
+/// The permissions of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Read: takes no writer's lock, and never changes the log. Calls that say so write beside it, in
+    /// Read: takes no writer's lock, and never changes the log. Some calls, as documented, write in
     /// `.deedbook`: consumers, staged records.
     Read,
     /// Append; create the log if it is missing.
@@ -17,19 +17,19 @@ pub enum Mode {
     Create,
 }
 
-/// What opening for write does with a tail that is not clean.
+/// How opening for write treats a tail that is not clean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recovery {
     /// Keep every intact record, cut a torn tail, refuse a corrupt log.
     #[default]
     Valid,
-    /// The same, and cut intact records that were never acknowledged as durable. Every sync then
-    /// syncs the mark, too. Of what a handle with another setting wrote, nothing is cut, because
-    /// its mark may be older than what it acknowledged.
+    /// As [`Self::Valid`], and cut intact records that were never acknowledged as durable. Every sync then
+    /// syncs the mark, too. Records of a handle with another setting stay, because its mark may be
+    /// older than its acknowledgements.
     Acknowledged,
-    /// Cut after the last valid record whatever lies there, after saving what is cut. Acknowledged
-    /// records that are missing are noted, as a repair notes them.
+    /// Cut after the last valid record, whatever follows, and save the cut bytes first. Missing
+    /// acknowledged records are noted, like a repair's.
     Spec,
 }
 
@@ -52,7 +52,7 @@ impl FromStr for Recovery {
 /// How much of a log is read when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Only where it begins and what its mark says, for callers that know what to read.
+    /// Check only the beginning and the mark, for callers that know the bytes to read.
     Begin,
     /// As little as shows where it ends.
     Quick,

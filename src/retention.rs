@@ -1,11 +1,11 @@
-//! What a log may drop from its beginning: the words that all formats share.
+//! Rules for dropping the beginning of a log: the words that all formats share.
 
 use std::time::Duration;
 
 use crate::setters::setters;
 
-/// What a log may drop from its beginning, in whole pieces: segments of a write-ahead log, epochs of a
-/// pier. Each rule allows more to be dropped; consumers allow less.
+/// Rules for dropping the beginning of a log, in whole pieces: segments of a write-ahead log,
+/// epochs of a pier. Each rule allows more drops; consumers allow fewer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::setters::setters;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// Drop the oldest pieces as long as what is left has at least so many bytes.
+    /// Drop the oldest pieces as long as the rest has at least so many bytes.
     pub bytes_max: Option<u64>,
     /// Drop pieces whose newest record is older, by the clock's time when the log went on in the
     /// next one.
     pub age_max: Option<Duration>,
-    /// Drop pieces that every named consumer has passed. Without consumers that is none.
+    /// Drop pieces that every named consumer has passed. Without consumers, drop none.
     pub consumed: bool,
 }
 

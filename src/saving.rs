@@ -1,4 +1,4 @@
-//! What settling the end of a log needs: save what is cut, write a tail again, make names durable.
+//! Steps to settle the end of a log: save the cut bytes, write a tail again, make names durable.
 
 use std::io;
 use std::ops::Range;
@@ -11,12 +11,13 @@ use crate::storage::{File, Storage, above, end_of_data, read_full, sync_dir, wri
 const COPY_BYTES: usize = 1 << 20;
 const PAGE_BYTES: u64 = 4096;
 
-/// Unix permissions of a directory for files with these: who may read the files may list them.
+/// Unix permissions of a directory for files with `file_mode`: a user that may read the files may
+/// list them.
 fn dir_mode(file_mode: u32) -> u32 {
     0o700 | file_mode | ((file_mode & 0o444) >> 2)
 }
 
-/// Create a directory, durably, if it is not there; its files get `file_mode`.
+/// Create a directory, durably, if missing; its files get `file_mode`.
 pub fn make_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
     if storage.is_dir(dir) {
         return Ok(());
@@ -51,8 +52,8 @@ pub fn make_own_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result
     make_dir(storage, dir, file_mode)
 }
 
-/// Make the names of log, sidecar and directory durable: a writer that died between a creation and
-/// the sync of its directory leaves names that only the cache has, which nothing else would sync.
+/// Make the names of log, sidecar and directory durable. A writer that crashed between a creation
+/// and the sync of the directory leaves names only in the cache, and nobody else would sync them.
 pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<()> {
     for dir in [sidecar, dir] {
         sync_dir(storage, dir)?;
@@ -64,13 +65,14 @@ pub fn sync_names(storage: &dyn Storage, sidecar: &Path, dir: &Path) -> Result<(
 pub fn sync_above(storage: &dyn Storage, dir: &Path) -> Result<()> {
     let above = above(dir);
     match storage.sync_dir(above) {
-        // It need not be ours; if we made one in it, we may read it.
+        // The directory may belong to another user. If we made a directory there, we may read it.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced.map_err(|e| Error::io("sync the directory", above, e)),
     }
 }
 
-/// Write a stretch of a file again as it is, so that the next sync writes it to the disk.
+/// Write a stretch of a file again, unchanged, so that the next sync writes the stretch to the
+/// disk.
 pub fn rewrite(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
     let mut block = vec![0; (to - from).min(COPY_BYTES as u64) as usize];
     let mut at = from;

@@ -1,4 +1,4 @@
-//! Parts of slices that an invariant says are there. A broken invariant is a panic, which poisons
+//! Parts of slices that must exist by an invariant. A broken invariant is a panic, which poisons
 //! the log's handle: never an empty payload.
 
 use std::ops::{Bound, RangeBounds};
@@ -43,11 +43,11 @@ pub fn part_mut(bytes: &mut [u8], range: impl RangeBounds<usize>) -> &mut [u8] {
     &mut bytes[start..end]
 }
 
-/// What an invariant says is there, as a number in a buffer whose size was checked.
+/// A value that must exist by an invariant: a number in a buffer of checked size.
 ///
 /// # Panics
 ///
-/// If it is not.
+/// If the invariant is broken.
 #[inline]
 #[track_caller]
 pub fn there<T>(wanted: Option<T>) -> T {
