@@ -1,5 +1,5 @@
-//! What is known of a log from elsewhere than its records: places between records, and how far it
-//! was acknowledged.
+//! Facts about a log from outside its records: places between records, and the end of the
+//! acknowledged bytes.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::sidecar::Index;
 pub struct Border {
     /// Byte of the record after it.
     pub offset: u64,
-    /// Number of that record, where it is known.
+    /// Number of the record, if known.
     pub ordinal: Option<u64>,
 }
 
-/// What is known of a log from elsewhere than its records.
+/// Facts about a log from outside its records.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     index: Arc<Mutex<Index>>,
@@ -25,8 +25,8 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// From the index; the end of what the mark vouches for, or the writer knows; and the byte from
-    /// which on nothing was acknowledged.
+    /// `known_end` is the end that the mark vouches for, or the writer knows. Nothing from
+    /// `unacknowledged_from` on was acknowledged.
     pub fn new(
         index: Arc<Mutex<Index>>,
         known_end: Option<Border>,
@@ -35,23 +35,23 @@ impl Evidence {
         Self { index, known_end, durable: None, unacknowledged_from }
     }
 
-    /// The end of what the mark vouches for, where more is known.
+    /// Add the mark's end, if more than the mark's records are known.
     pub(super) fn with_durable(self, durable: Option<Border>) -> Self {
         Self { durable, ..self }
     }
 
-    /// Take this byte for the end of what is known.
+    /// Take `offset` for the end of the known bytes.
     pub(super) fn set_known_end(&mut self, offset: u64) {
         self.known_end = Some(Border { offset, ordinal: None });
     }
 
-    /// The byte from which on nothing was acknowledged: damage there is a torn tail, in which the
-    /// records of a payload look like those of the log.
+    /// The byte from which on nothing was acknowledged. Damage there is a torn tail, and records in
+    /// a payload there look like records of the log.
     pub fn unacknowledged_from(&self) -> Option<u64> {
         self.unacknowledged_from
     }
 
-    /// The first end of something known after a byte: of the extent, or of what the mark vouches for.
+    /// The first known end after a byte: the end of the extent, or the mark's.
     pub(super) fn known_end_after(&self, offset: u64) -> Option<Border> {
         let ends = [self.known_end, self.durable].into_iter().flatten();
         ends.filter(|end| end.offset > offset).min_by_key(|end| end.offset)
@@ -81,7 +81,7 @@ mod tests {
         Border { offset, ordinal: Some(offset / 10) }
     }
 
-    /// Entries of the index at these bytes, and the ends of what is known and of what is durable.
+    /// Index entries at the given bytes, the known end and the durable end.
     fn evidence(index: &[u64], known: Option<u64>, durable: Option<u64>) -> Evidence {
         let mut entries = Index::empty(Path::new("/s"));
         for &offset in index {
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(all.border_after(0), Some(border(100)));
         assert_eq!(after(&evidence(&[100], None, None), 50), Some(100));
         assert_eq!(after(&evidence(&[], None, None), 50), None);
-        // Of two at one byte, the one of the index knows the number.
+        // If index and end name one byte, the index knows the number.
         let mut same = evidence(&[100], None, None);
         same.set_known_end(100);
         assert_eq!(same.border_after(0), Some(border(100)));

@@ -1,4 +1,4 @@
-//! The valid prefix of a log: where it begins and ends, and what its first and last record are.
+//! The valid prefix of a log: begin and end, first and last record.
 
 use crate::scan::framing::Frame;
 use crate::sidecar::Mark;
@@ -29,7 +29,7 @@ impl Extent {
         Self { first, start, end: start, ..Self::default() }
     }
 
-    /// What a mark vouches for.
+    /// The extent that a mark vouches for.
     pub(super) fn of_mark(mark: &Mark) -> Self {
         let Mark { first, records, start, end, last_offset, first_sum, last_sum, .. } = *mark;
         Self { first, records, start, end, last_offset, last_sum, first_sum }

@@ -1,5 +1,5 @@
-//! The types that users hold: each is a newtype around the [`Log`](super::Log) of a format, with the verbs of every log
-//! on its own page. A format adds its own verbs.
+//! The types that users hold: each is a newtype around the [`Log`](super::Log) of a format, with
+//! the verbs of every log on its own page. A format adds its own verbs.
 
 /// Define methods that call the method of the same name of the log inside.
 macro_rules! verbs {
@@ -12,7 +12,8 @@ macro_rules! verbs {
     };
 }
 
-/// Define the type of a log, and those of its walks. With `reads` it has the verbs of reading, with `writes` all.
+/// Define the type of a log, and the types of its walks. With `reads` the type has the verbs of
+/// reading, with `writes` all verbs.
 macro_rules! facade {
     ($(#[$doc:meta])* $name:ident($format:ty) reads) => {
         pub(crate) type Cursor = $crate::Cursor<$format>;
@@ -56,9 +57,9 @@ macro_rules! facade {
         }
 
         $crate::log::verbs! { $name:
-            /// Sync, cut the space reserved ahead, and release the lock.
-            /// A second call waits for the first, and fails if that failed. All files and maps are given back,
-            /// also where cursors and followers are left: these fail with
+            /// Sync, cut the space reserved ahead, and release the lock. A second call waits for
+            /// the first, and fails if the first failed. The call closes all files and maps, even
+            /// if cursors and followers are left: they fail with
             /// [`ErrorKind::Closed`](crate::ErrorKind::Closed).
             ///
             /// # Errors
@@ -103,8 +104,9 @@ macro_rules! facade {
             /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
             /// returns `from` itself where there is nothing to read.
             ///
-            /// A log that has no damage is stepped through by its index. Damage and all records after it are one step,
-            /// whatever `reach` asks for: up to the end of the last intact record, or of the damage.
+            /// `advance` steps through an undamaged log by the index. Damage and all records after
+            /// it are one step, whatever `reach` asks for: up to the end of the last intact record,
+            /// or of the damage.
             ///
             /// Fails where the log is not the one of `from` any more: with
             /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) for another log, with
@@ -231,8 +233,8 @@ macro_rules! facade {
             ///
             /// Fails if the record cannot be staged; see [Errors](crate#errors).
             fn stage(&self, job: &str, partition: u32, attempt: u64, first: Option<u64>) -> $crate::Result<Stage>;
-            /// Append what the parts of a job hold, in the order of their partitions, all or nothing, and
-            /// durably, whatever the durability option. A transaction that the log has already is not
+            /// Append the staged records of a job's parts, in the order of their partitions, all or
+            /// nothing, and durably, whatever the durability option. A repeated transaction is not
             /// appended again.
             ///
             /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has

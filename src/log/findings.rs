@@ -1,45 +1,45 @@
-//! What a look at a log found: how far it is valid, what is damaged, and what became of its mark.
+//! The findings of a look at a log: the valid prefix, the damage, and the use of the mark.
 
 use crate::log::extent::Extent;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::MarkUse;
 
-/// What a look at the log found.
+/// The findings of a look at a log.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// The valid prefix.
     pub extent: Extent,
     /// Whether the number of the first record is known.
     pub numbered: bool,
-    /// Records follow a header that never reached the disk: none of them is the log's.
+    /// Records follow a header that never reached the disk: no record counts.
     pub headless: bool,
     /// How the log ends.
     pub verdict: Verdict,
-    /// The first damage. If it lies before the first record, cutting does not mend it.
+    /// The first damage. If the damage lies before the first record, a cut does not repair it.
     pub damage: Option<Damage>,
     /// The damage after the valid prefix, if `damage` is before the first record.
     pub after: Option<Damage>,
     /// Whether the valid prefix ends before a whole record that is only longer than the caller's limit.
     pub beyond_limit: bool,
-    /// What became of the mark.
+    /// How the look used the mark.
     pub mark: MarkUse,
-    /// Whether the records are numbered as the mark numbers them, and so as the index does that it
-    /// vouches for. A scan from the head on does not know how many were dropped before.
+    /// Whether the records have the mark's numbers, and therefore the numbers of the mark's index.
+    /// A scan from the head does not know how many records were dropped before.
     pub numbered_by_mark: bool,
     /// Byte up to which the mark says the log is durable.
     pub durable_end: Option<u64>,
-    /// Byte from which on nothing was acknowledged. A mark that was closed does not say: another
-    /// program may have appended since. Nor does one beside which a newer one may have been lost.
+    /// Byte from which on nothing was acknowledged. `None` for a closed mark: another program may
+    /// have appended since. `None` also if the mark's other slot may have held a newer mark.
     pub unacknowledged_from: Option<u64>,
     /// Bytes looked at.
     pub scanned_bytes: u64,
     /// Records looked at.
     pub scanned_records: u64,
-    /// Byte after the last one that is not zero, at least the end of the valid prefix.
+    /// Byte after the last byte other than zero, at least the end of the valid prefix.
     pub data_end: u64,
     /// Byte after the last one there is.
     pub file_end: u64,
-    /// Where blocks of records end, as noticed on the way: ordinal, and byte.
+    /// Ends of blocks of records, noticed on the way: ordinal, and byte.
     pub blocks: Vec<(u64, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! A log and its format. The format says what the log needs besides how records lie in bytes; one of its methods gets
-//! the open log, so both are in one file.
+//! A log and its format. The format says everything about the log except for the layout of records.
+//! One method takes the open log, so both are in one file.
 
 use std::fmt::Debug;
 use std::io;
@@ -24,42 +24,42 @@ use crate::scan::framing::Framing;
 use crate::sidecar::{Index, Left, Mark, MarkFile, Settings, WriterLock};
 use crate::storage::{Access, Closable, File, FileId};
 
-/// What a framing knows of a record.
+/// A framing's facts about a record.
 pub type FrameOf<F> = <<F as Format>::Framing as Framing>::Frame;
 
-/// What is stored beside a payload.
+/// The value stored with a payload.
 pub type TagOf<F> = <<F as Format>::Framing as Framing>::Tag;
 
-/// A record stepped to: its number, where that is known, its byte, and what the framing knows of it.
+/// A record of a walk: its number, if known, its byte, and the framing's facts.
 pub type Stepped<F> = (Option<u64>, u64, FrameOf<F>);
 
 /// A log's files as found, before anything is decided.
 #[derive(Debug)]
 pub struct Inspected<F: Format> {
-    /// The format, with what the files say of it.
+    /// The format, with the facts from the files.
     pub format: F,
     /// The log's bytes.
     pub space: Space,
     /// Who says where the log ends.
     pub seal: Arc<dyn Seal>,
-    /// Where the log ends.
+    /// The end of the log, and the damage.
     pub findings: Findings,
-    /// The mark, if it is this log's.
+    /// The log's own mark, if found.
     pub mark: Option<Mark>,
-    /// What the log was created with, if that is known.
+    /// The settings from the log's creation, if known.
     pub settings: Option<Settings>,
-    /// Damage that no record shows and that opening for writing removes.
+    /// Damage that no record shows and opening for writing removes.
     pub mended: Vec<Damage>,
     /// The intent of a truncation, if one exists.
     pub left: Left,
-    /// Why the log can only be read: its files say something that cutting does not mend.
+    /// Why the log is only readable: its files have damage that a cut does not repair.
     pub only_readable: Option<String>,
-    /// Nothing proves that the files are a log: their torn tail is cut only on request.
+    /// No file proves the presence of a log: opening cuts a torn tail only on request.
     pub unproved: bool,
 }
 
 impl<F: Format> Inspected<F> {
-    /// A log of which the files say no more than its records.
+    /// A log whose files add no facts to the records.
     pub fn new(format: F, space: Space, findings: Findings, mark: Option<Mark>) -> Self {
         let mark = mark.filter(|_| findings.mark_is_ours());
         Self {
@@ -76,26 +76,26 @@ impl<F: Format> Inspected<F> {
         }
     }
 
-    /// Whether a truncation was begun that is to be brought to its end.
+    /// Whether an unfinished truncation waits for an opening.
     pub fn cut_begun(&self) -> bool {
         matches!(self.left, Left::Intent(_))
     }
 }
 
-/// A log format. What a method does not do by default is explained there.
+/// A log format. Each method explains its default.
 pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// Name in errors.
     const NAME: &'static str;
-    /// What its records are called.
+    /// The format's noun for a record.
     const NOUN: &'static str;
     /// The option that limits how long a record may be.
     const LIMIT: &'static str = "the limit";
-    /// Whether other files than the log say that records are missing. Where only the mark says it, removing the mark
-    /// is the way to go on with a backup.
+    /// Whether files other than the log and the mark can prove a loss of records. If only the mark
+    /// can, a user removes the mark to continue with a backup.
     const HAS_WITNESSES: bool = false;
-    /// How much of the files must be read to see that they are such a log, if no sidecar says so.
+    /// How much of the files an opening must read to recognise a log without a sidecar.
     const PROVED_BY: Depth = Depth::Begin;
-    /// Whether its records have numbers that users see; else they go by their bytes.
+    /// Whether records have numbers for users. If not, bytes identify records.
     const NUMBERED: bool;
     /// How records lie in bytes.
     type Framing: Framing;
@@ -109,18 +109,18 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     #[cfg(feature = "arrow")]
     type Column: crate::log::arrow::Columns;
 
-    /// The codec that reads this log.
+    /// The codec for reading this log.
     fn framing(&self) -> Self::Framing;
 
-    /// The codec that checks what is appended: it may have a lower limit.
+    /// The codec for appending, which may have a lower limit.
     fn appending(&self, _options: &Self::Options) -> Self::Framing {
         self.framing()
     }
 
-    /// The options that all formats share; fails for those that make no sense.
+    /// The options that all formats share; fails for options without sense.
     fn common(options: &Self::Options) -> Result<Common>;
 
-    /// What the log is created with, to be kept in `.deedbook`.
+    /// The settings of a new log, to be stored in `.deedbook`.
     fn settings(&self) -> Settings;
 
     /// A record for a caller.
@@ -137,7 +137,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// A record's name in errors: `deed 812`, `record at lsn 4096`.
     fn name_of(ordinal: Option<u64>, offset: u64) -> String;
 
-    /// What a path names; for a new log what the options ask for.
+    /// The place that a path names. The options decide about the place of a new log.
     fn place(options: &Self::Options, path: &std::path::Path) -> Result<Place>;
 
     /// Whether a log exists: then the engine creates none. By default, an empty file is no log.
@@ -154,9 +154,9 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     /// Create a log: all of it or nothing.
     fn create(options: &Self::Options, place: &Place) -> Result<()>;
 
-    /// Open the files of a log and find out what they hold. This changes nothing. An opening calls it once, for writing
-    /// under the lock, and opens the files nowhere else. [`ErrorKind::Missing`](crate::ErrorKind::Missing) says that nothing is or was
-    /// there.
+    /// Open the files of a log and look at their content. Changes nothing. An opening calls this
+    /// method once, for writing under the lock, and opens the files nowhere else.
+    /// [`ErrorKind::Missing`](crate::ErrorKind::Missing) says that no log is or was there.
     fn inspect(
         options: &Self::Options,
         place: &Place,
@@ -164,7 +164,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         depth: Depth,
     ) -> Result<Inspected<Self>>;
 
-    /// Refuse to open the log that was found, or to create one if none was found.
+    /// Refuse to open the found log, or to create a log if none was found.
     fn check_found(
         _options: &Self::Options,
         _place: &Place,
@@ -186,9 +186,9 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(false)
     }
 
-    /// Tend to an open log, after its opening for writing and after each sync. The caller holds no lock. Only a WAL
-    /// does something: it drops the records that its retention allows. The thread that syncs in the background calls
-    /// this too.
+    /// Tend to an open log, after an opening for writing and after each sync. The caller holds no
+    /// lock. Only a WAL does something: a WAL drops the records that its retention allows. The
+    /// background thread calls this after its syncs, too.
     fn tend(_log: &Shared<Self>, _after: Done) -> Result<()> {
         Ok(())
     }
@@ -206,21 +206,21 @@ pub enum Done {
 /// An open log. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
 pub struct Log<F: Format> {
-    /// What all handles share.
+    /// The part that all handles share.
     pub shared: Arc<Shared<F>>,
     pub(super) _owner: Arc<Owner<F>>,
 }
 
-/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
-/// last of them the log is closed, whatever that thread is doing.
+/// Held by every clone of a handle, but not by the background thread. When the last clone is
+/// dropped, the log closes, whatever the thread is doing.
 pub(super) struct Owner<F: Format>(pub(super) Arc<Shared<F>>);
 
-/// What the handles of one log share.
+/// The part that all handles of a log share.
 pub struct Shared<F: Format> {
     pub format: F,
     /// The codec that reads.
     pub framing: F::Framing,
-    /// The codec that checks what is appended.
+    /// The codec for appending.
     pub appending: F::Framing,
     pub options: F::Options,
     pub common: Common,
@@ -251,13 +251,13 @@ pub struct Shared<F: Format> {
     pub(super) cut_ends: Mutex<Vec<u64>>,
     /// Held while a format's own files are read, changed and written.
     pub exclusive: Mutex<()>,
-    /// The thread that syncs every so often.
+    /// The thread for timed syncs.
     pub(super) background: OnceLock<Thread>,
     pub counters: Counters,
     pub recovery: OpenReport,
 }
 
-/// The state that appends change. A reader has what it saw last.
+/// The state that appends change. A reader's state is from its last look.
 #[derive(Debug)]
 pub struct State {
     pub extent: Extent,
@@ -286,6 +286,6 @@ pub struct State {
     pub(super) damage: Option<Damage>,
     /// For a reader: damage after the extent, where that is not all.
     pub(super) after: Option<Damage>,
-    /// For a reader: what lies after a gap.
+    /// For a reader: the segments after a gap.
     pub(super) beyond: Option<Beyond>,
 }

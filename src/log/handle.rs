@@ -1,4 +1,4 @@
-//! An open log as its users hold it: what it tells of itself, and how it is closed.
+//! A user's open log: its facts about itself, and closing.
 
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
@@ -86,7 +86,7 @@ impl<F: Format> Shared<F> {
                 let known = state.durable.filter(|durable| durable.offset > end);
                 (known.unwrap_or(scanned), state.unacknowledged_from)
             }
-            // All of it was found intact, or written by this handle.
+            // The look or this handle has checked all of the log.
             _ => (Border { offset: end, ordinal }, Some(end)),
         };
         let durable = state.durable.filter(|_| self.mode == Mode::Read);
@@ -97,7 +97,7 @@ impl<F: Format> Shared<F> {
 impl<F: Format> Drop for Owner<F> {
     fn drop(&mut self) {
         if let Err(error) = self.0.finish() {
-            // What was acknowledged is durable already.
+            // Every acknowledged record is durable already.
             lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
     }
@@ -114,8 +114,8 @@ impl<F: Format> Log<F> {
         finished
     }
 
-    /// The same, but the files stay open while cursors use them: another handle goes on with the log, or
-    /// the C interface promises it.
+    /// As [`Self::close`], but the files stay open while cursors use them: another handle continues
+    /// the log, or the C interface promises open files.
     pub fn close_keeping_files(&self) -> Result<()> {
         match self.shared.is_forked() {
             true => Err(self.forked_error()),
@@ -143,7 +143,7 @@ impl<F: Format> Log<F> {
         &self.shared.recovery
     }
 
-    /// Counts of this handle since it was opened.
+    /// Counts since the opening of the handle.
     pub fn stats(&self) -> Result<Stats> {
         Ok(self.usable()?.counters.read())
     }

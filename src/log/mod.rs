@@ -1,7 +1,7 @@
 //! The engine: one append-only log of framed records in one space of bytes, with a high-water mark
-//! and an index beside it. A format plugs in as a [`Framing`](crate::scan::framing::Framing) and a
-//! [`Format`](format::Format); [`Book`](crate::book::Book) and [`Wal`](crate::wal::Wal) are logs of
-//! theirs.
+//! and an index. A format plugs in as a [`Framing`](crate::scan::framing::Framing) and a
+//! [`Format`](format::Format); [`Book`](crate::book::Book) and [`Wal`](crate::wal::Wal) are such
+//! logs.
 //!
 //! ```text
 //! format    a log and its format; beside it what both are made of: space, extent, findings, seal, report, ...
@@ -18,7 +18,7 @@
 //! facade    the types that users hold, around a log
 //! ```
 //!
-//! A room uses those above it.
+//! A room uses the rooms above it in this list.
 
 #[cfg(feature = "arrow")]
 mod arrow;

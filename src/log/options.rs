@@ -1,4 +1,4 @@
-//! How a log is opened: what all formats share.
+//! The options of an opening that all formats share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use crate::mode::Recovery;
 use crate::sidecar::LockTimeout;
 use crate::storage::Storage;
 
-/// What the engine needs of a format's options.
+/// The options that the engine needs.
 #[derive(Clone, Debug)]
 pub struct Common {
     /// When appends are synced.
     pub durability: Durability,
-    /// What opening for write does with a tail that is not clean.
+    /// How opening for write treats a tail that is not clean.
     pub recovery: Recovery,
     /// Unix permissions of new files, less the umask. Who may read them may list new directories.
     pub file_mode: u32,
@@ -27,8 +27,9 @@ pub struct Common {
     pub storage: Arc<dyn Storage>,
 }
 
-/// The options of a format, `Options`: those that every log has, and its own. `field: type = default`
-/// is set as it is; what follows `optional` is an `Option`, and by default `None`.
+/// The options of a format, `Options`: the common options, and the format's own. A setter of
+/// `field: type = default` takes the value as it is. A field after `optional` is an `Option`, by
+/// default `None`.
 macro_rules! log_options {
     (
         $(#[$doc:meta])*
@@ -45,7 +46,7 @@ macro_rules! log_options {
         pub struct Options {
             $($(#[$about])* pub $field: $kind,)*
             $($(#[$about_maybe])* pub $maybe: Option<$inner>,)*
-            /// What opening for write does with a tail that is not clean.
+            /// How opening for write treats a tail that is not clean.
             pub recovery: Recovery,
             /// A sync that takes longer is logged and counted.
             pub slow_sync: Duration,
@@ -78,7 +79,7 @@ macro_rules! log_options {
                 Self::default()
             }
 
-            /// What the engine needs of them.
+            /// The options that the engine needs.
             pub(super) fn common(&self) -> Result<Common> {
                 self.check()?;
                 let Self { durability, recovery, file_mode, slow_sync, check_all, .. } = *self;

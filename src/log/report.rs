@@ -1,4 +1,4 @@
-//! What opening, checking and repairing found and did, as values. One set for all formats.
+//! Results of opening, checking and repairing, as values. One set for all formats.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use crate::log::findings::Findings;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::{Loss, MarkUse};
 
-/// What opening a log found and did.
+/// The result of opening a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenReport {
     /// How the log ended.
     pub verdict: Verdict,
-    /// What became of the high-water mark.
+    /// How the opening used the high-water mark.
     pub mark: MarkUse,
     /// Bytes of records that opening read.
     pub scanned_bytes: u64,
-    /// Records that opening read.
+    /// Number of records read by the opening.
     pub scanned_records: u64,
     /// Byte after the last intact record that is kept.
     pub valid_end: u64,
@@ -34,14 +34,14 @@ pub struct OpenReport {
     pub damage: Option<Damage>,
     /// File in which the bytes cut were saved.
     pub saved_to: Option<PathBuf>,
-    /// Segments after a gap, by the names that they were given so that none is read as a part of the
-    /// log.
+    /// Segments after a gap, by their new names: no reader takes a renamed segment for a part of
+    /// the log.
     pub set_aside: Vec<PathBuf>,
     /// Acknowledged records that earlier repairs went on without, together.
     pub loss: Option<Loss>,
     /// Segments below the head that were removed again.
     pub removed_segments: Vec<u64>,
-    /// Whether a truncation that a crash interrupted was brought to its end.
+    /// Whether the opening finished a truncation that a crash had interrupted.
     pub finished_truncation: bool,
 }
 
@@ -72,26 +72,25 @@ impl OpenReport {
         self.cut_bytes > 0 || self.finished_truncation
     }
 
-    /// Whether the end of the log came from the mark; else from a scan of the whole log.
+    /// Whether the opening found the end of the log by the mark. If not, it scanned the whole log.
     pub fn by_mark(&self) -> bool {
         self.mark == MarkUse::Used
     }
 }
 
-/// What a full check found.
+/// The result of a full check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// How the log ends.
     pub verdict: Verdict,
-    /// Intact records; of an unacknowledged tail those before its first damage.
+    /// Intact records. An unacknowledged tail counts up to its first damage.
     pub records: u64,
-    /// Of these, records that may lie inside a damaged record's payload.
+    /// Records among these that may lie inside a damaged record's payload.
     pub uncertain: u64,
     /// Bytes of intact records.
     pub bytes: u64,
-    /// First and last record of the valid prefix: their numbers, or their bytes in a write-ahead
-    /// log.
+    /// First and last record of the valid prefix: by number, or by byte in a write-ahead log.
     pub bounds: Option<(u64, u64)>,
     /// Byte after the valid prefix.
     pub valid_end: u64,
@@ -111,23 +110,23 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing is damaged, torn or lost. What an earlier repair found missing, and its
-    /// caller accepted, does not count.
+    /// Whether the log has no damage, torn tail or loss. A loss that the caller of an earlier
+    /// repair accepted does not count.
     pub fn ok(&self) -> bool {
         self.damages.is_empty() && !self.lost_acknowledged
     }
 }
 
-/// What a check of a part found.
+/// The result of a check of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartReport {
-    /// Whether the part is what it was when it was cut: it has no damage, as many records, and the
-    /// last one ends where the part does.
+    /// Whether the part is unchanged since it was cut: no damage, the same number of records, and
+    /// the last record ends where the part ends.
     pub intact: bool,
     /// Intact records.
     pub records: u64,
-    /// Of these, records that may lie inside a damaged record's payload.
+    /// Records among these that may lie inside a damaged record's payload.
     pub uncertain: u64,
     /// Bytes of intact records.
     pub bytes: u64,
@@ -137,11 +136,11 @@ pub struct PartReport {
     pub damages: Vec<Damage>,
 }
 
-/// What a repair may do.
+/// The permissions of a repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// Cut even if intact records go with the cut. They are saved beside the log like all that is
-    /// cut; `salvage` copies them to a log.
+    /// Cut even if intact records go with the cut. The repair saves all cut bytes next to the log;
+    /// `salvage` copies the records to a log.
     pub force: bool,
     /// Change nothing; report what a repair would do.
     pub dry_run: bool,
@@ -149,27 +148,27 @@ pub struct Repair {
     pub accept_loss: bool,
 }
 
-/// What a repair cut, and where it saved it.
+/// The result of a repair: the cut, and the file with the saved bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The log.
     pub path: PathBuf,
-    /// Byte at which it ends now.
+    /// The log's new end.
     pub valid_end: u64,
-    /// Bytes removed; of a dry run, bytes to be removed.
+    /// Bytes removed; in a dry run, bytes to be removed.
     pub cut_bytes: u64,
     /// Intact records among them.
     pub cut_records: u64,
-    /// File beside the log that holds them.
+    /// File with the removed bytes, next to the log.
     pub saved_to: Option<PathBuf>,
-    /// Segments after a gap, by the names that they were given so that none is read as a part of the
-    /// log; of a dry run, by those that they have.
+    /// Segments after a gap, by their new names: no reader takes a renamed segment for a part of
+    /// the log. In a dry run, by their present names.
     pub set_aside: Vec<PathBuf>,
     /// The damage at which the log was cut.
     pub damage: Option<Damage>,
-    /// Acknowledged records that are missing, or else those that earlier repairs went on without. What a
-    /// repair goes on without stays noted beside the log.
+    /// Missing acknowledged records: this repair's, or else earlier repairs' losses. A note next to
+    /// the log keeps the losses of a repair.
     pub loss: Option<Loss>,
     /// Whether the log can be opened for writing now.
     pub mended: bool,
@@ -189,40 +188,39 @@ pub struct SalvageRun {
     pub offset: u64,
     /// Number of records.
     pub records: u64,
-    /// Whether they are proved to be records of the log; else they may lie inside a damaged
-    /// record's payload.
+    /// Whether the records are proved to be records of the log. Unproved records may lie inside a
+    /// damaged record's payload.
     pub proved: bool,
 }
 
-/// What a salvage copied, and what it could not.
+/// The result of a salvage: the copied records, and the losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
     /// Records copied.
     pub records: u64,
-    /// Of these, records that may lie inside a damaged record's payload.
+    /// Records among these that may lie inside a damaged record's payload.
     pub uncertain: u64,
     /// The runs, with old and new positions.
     pub runs: Vec<SalvageRun>,
     /// The stretches left out.
     pub damages: Vec<Damage>,
-    /// Acknowledged records that are missing behind the last record that was copied. `damages` has those
-    /// before it.
+    /// Acknowledged records missing after the last copied record. `damages` has the losses before.
     pub loss: Option<Loss>,
     /// Bytes of the source, without its header.
     pub source_bytes: u64,
-    /// Numbers of the records that stand in the new log for lost ones, where numbers are kept.
+    /// Numbers of the stubs for lost records in the new log, if numbers are kept.
     pub stubs: Vec<u64>,
     /// Consumers that the new log has from the source.
     pub consumers: u64,
-    /// Consumers whose record is lost. In the new log they are at the first intact record after it, or at the
-    /// end.
+    /// Consumers whose record is lost. In the new log they stand at the next intact record, or at
+    /// the end.
     pub moved_consumers: Vec<String>,
     /// Applications of which the new log knows, from the source, the last transaction.
     pub transactions: u64,
-    /// Transactions that were staged or begun in the source and not ended; they are not in the new log.
+    /// Unfinished transactions of the source, staged or begun; the new log lacks them.
     pub unfinished_transactions: u64,
-    /// Errors of files next to the source that could not be read: the new log lacks them.
+    /// Errors of unreadable files next to the source: the new log lacks the files.
     pub not_carried: Vec<String>,
 }
 

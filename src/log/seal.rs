@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::log::extent::Extent;
 use crate::storage::File;
 
-/// Says where a log ends. An open log has one seal. The default methods suit a log whose records alone say where it
-/// ends.
+/// The end of a log, as the files state it. An open log has one seal. The default methods suit a
+/// log whose records alone show the end.
 pub trait Seal: Debug + Send + Sync {
-    /// Whether a record is the log's only once [`Seal::cover`] has written so. Then no sync may cover half of an
-    /// append, no space is reserved after the last record, and an open mark of an empty log proves that no commit
-    /// ever returned.
+    /// Whether a record counts only once [`Seal::cover`] has written so. Then no sync may cover
+    /// half of an append, no space is reserved after the last record, and an open mark of an empty
+    /// log proves that no commit ever returned.
     fn counts(&self) -> bool {
         false
     }
@@ -23,9 +23,9 @@ pub trait Seal: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Have the file say that the records from byte `_from` to the end of `_extent` are the log's: the
-    /// last step of an append, where the seal [counts](Seal::counts). What fails leaves the file saying what it said
-    /// before. `_written` are their bytes, where they are at hand.
+    /// State in the file that the records from byte `_from` to the end of `_extent` count: the last
+    /// step of an append, if the seal [counts](Seal::counts). After a failure the file states the
+    /// same end as before. `_written` has the records' bytes, if at hand.
     fn cover(
         &self,
         _file: &dyn File,
@@ -44,9 +44,9 @@ pub trait Seal: Debug + Send + Sync {
         true
     }
 
-    /// Have the file say that the log ends with `_extent`, before it is cut there on opening. What the file
-    /// says already is written once more: the last sync may have failed. Needed where the header does not lie in the
-    /// page of the first record, which opening writes again.
+    /// State in the file that the log ends with `_extent`, before an opening cuts the file there.
+    /// Write the statement again even if unchanged: the last sync may have failed. Needed if the
+    /// header lies outside the page of the first record, which opening writes again.
     fn seal(&self, _file: &dyn File, _extent: &Extent) -> io::Result<()> {
         Ok(())
     }
@@ -56,7 +56,8 @@ pub trait Seal: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// For readers: the byte up to which the file's `_there` bytes are the log's, of which `_known` is known.
+    /// For readers: the end of the log within the file's `_there` bytes. The reader knows `_known`
+    /// of the log.
     fn end_now(&self, _file: &dyn File, _known: &Extent, there: u64) -> io::Result<u64> {
         Ok(there)
     }

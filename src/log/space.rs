@@ -1,4 +1,4 @@
-//! Where a log lies: its paths, and its bytes as one space.
+//! The place of a log: its paths, and its bytes as one space.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,21 @@ pub struct Place {
     pub dir: PathBuf,
     /// The log's single file, or its directory.
     pub log: PathBuf,
-    /// `.deedbook`; of a file that shares its directory with others, a directory in it.
+    /// `.deedbook`. A file that shares its directory with other logs has a directory in
+    /// `.deedbook`.
     pub sidecar: PathBuf,
     /// Whether the log is one file.
     pub single: bool,
-    /// The name of the files in which an opening saves what it cuts, less `.cut-BYTE`.
+    /// The name of the files for saved cuts, less `.cut-BYTE`.
     pub saved: PathBuf,
-    /// Whether this is such a saved tail: read only, without a header.
+    /// Whether the log is a saved tail: read only, without a header.
     pub is_tail: bool,
     /// The size of a segment, as a part of the log says it: counts where neither the caller nor the settings do.
     pub segment_bytes: Option<u64>,
 }
 
 impl Place {
-    /// A file that has its directory for itself.
+    /// A file alone in its directory.
     pub fn file_in(dir: &Path, name: &str) -> Self {
         let log = dir.join(name);
         let (dir, sidecar, saved) = (dir.to_path_buf(), sidecar_dir(dir), log.clone());
@@ -71,7 +72,7 @@ impl Place {
         self.single && above(&self.sidecar) != self.dir
     }
 
-    /// What a writer locks besides the sidecar: logs in a single file share a directory.
+    /// The path that a writer locks besides the sidecar: logs in a single file share a directory.
     pub(super) fn locked(&self) -> &Path {
         if self.single {
             seeded!(&self.log, "log-file-unlocked" => &self.sidecar)
@@ -80,7 +81,7 @@ impl Place {
         }
     }
 
-    /// The mark beside the log, and whether there is one that cannot be read. A saved tail has none.
+    /// The log's mark, and whether an unreadable mark exists. A saved tail has no mark.
     pub fn load_mark(&self, storage: &dyn Storage) -> Result<(Option<Mark>, bool)> {
         if self.is_tail {
             return Ok((None, false));
@@ -126,7 +127,7 @@ impl Place {
     }
 }
 
-/// Whether a file's name is that of a saved tail, `BASE.cut-BYTE` or `BASE.cut-BYTE.N`; and its base.
+/// Whether a file's name is a saved tail's, `BASE.cut-BYTE` or `BASE.cut-BYTE.N`; returns the base.
 pub fn base_of_tail(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     let (base, rest) = name.rsplit_once(".cut-")?;
@@ -166,7 +167,7 @@ impl Files {
         self.segments().is_some_and(|segments| segments.has_orphans())
     }
 
-    /// The byte at which the log begins by its files now, if that can move.
+    /// The log's first byte by the present files, if movable.
     pub(super) fn head(&self) -> Result<Option<u64>> {
         Ok(match self.segments().map(|segments| segments.head()).transpose()? {
             Some(Head::At(head)) => Some(head),
@@ -178,37 +179,37 @@ impl Files {
 /// The bytes of a log, whatever files they lie in.
 #[derive(Clone, Debug)]
 pub struct Space {
-    /// The bytes that count.
+    /// The bytes of the log.
     pub file: Arc<dyn File>,
-    /// The files in which they lie.
+    /// The files of the bytes.
     pub files: Files,
     /// The head is known from the mark alone: an opening for writing stores it again.
     pub head_is_lost: bool,
     /// Byte at which the first record begins.
     pub start: u64,
-    /// Byte after the last one that counts.
+    /// Byte after the log's last byte.
     pub end: u64,
-    /// Byte after the last one there is: a cut that was begun leaves more.
+    /// Byte after the files' last byte: an unfinished cut leaves more bytes than the log has.
     pub files_end: u64,
     /// Why the files after `end` do not count, if there are any.
     pub gap: Option<String>,
-    /// The bytes with those after a gap; what is missing reads as zeros.
+    /// The bytes, and those after a gap; gaps read as zeros.
     pub beyond: Option<Beyond>,
     /// Space is reserved at most so far ahead.
     pub piece_bytes: Option<u64>,
 }
 
-/// What lies after a gap between files, for reading past damage.
+/// The bytes after a gap between files, for reading past damage.
 #[derive(Clone, Debug)]
 pub struct Beyond {
-    /// All bytes; what is missing reads as zeros.
+    /// All bytes; gaps read as zeros.
     pub file: Arc<dyn File>,
-    /// Byte after the last one.
+    /// Byte after the last byte.
     pub end: u64,
 }
 
 impl Beyond {
-    /// The same through a file that can be given back, which is noted in `open`.
+    /// The same bytes through a closable file. `open` gets the file.
     pub(super) fn closable(self, open: &mut Vec<Arc<Closable>>) -> Self {
         let file = Arc::new(Closable::new(self.file));
         open.push(file.clone());

@@ -1,4 +1,4 @@
-//! What a handle did, and how long its syncs took.
+//! Counters of a handle, and times of its syncs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Counters {
     latency: Vec<AtomicU64>,
 }
 
-/// What a handle did since it was opened.
+/// Counters of a handle since its opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -37,7 +37,7 @@ pub struct Stats {
     pub bytes: u64,
     /// Syncs of the log.
     pub syncs: u64,
-    /// Of these, longer than the option `slow_sync`.
+    /// Syncs among these that took longer than the option `slow_sync`.
     pub slow_syncs: u64,
     /// Time of all syncs, nanoseconds.
     pub sync_nanos_total: u64,
@@ -46,8 +46,8 @@ pub struct Stats {
     /// Upper bound in microseconds (`u64::MAX`: none) and how many syncs took less, but not less
     /// than the bound before.
     pub sync_latency: Vec<(u64, u64)>,
-    /// Pieces that went from the log's beginning, by whatever call or rule: segments of a write-ahead
-    /// log, epochs of a pier, files of a ledger that was full.
+    /// Pieces dropped from the log's beginning, by any call or rule: segments of a write-ahead log,
+    /// epochs of a pier, files of a full ledger.
     pub dropped_files: u64,
     /// Records in them.
     pub dropped_records: u64,
@@ -110,8 +110,8 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Count an append, under the lock of the log's state: so a load and a store will do, which take
-    /// a fraction of the time of adding for several threads at once.
+    /// Count an append. The caller holds the lock of the log's state, so a load and a store
+    /// suffice, in a fraction of the time of an addition for several threads.
     #[inline]
     pub fn appended(&self, records: u64, bytes: u64) {
         for (counter, more) in [(&self.appends, 1), (&self.records, records), (&self.bytes, bytes)]
@@ -131,7 +131,7 @@ impl Counters {
         self.nanos_max.fetch_max(nanos, Ordering::Relaxed);
         if took > slow {
             self.slow_syncs.fetch_add(1, Ordering::Relaxed);
-            // A disk that takes long is what users ask about first.
+            // Users ask about a slow disk first.
             lines::warn(format_args!(
                 "slow sync: {took:.1?}, limit {slow:.1?} ({})",
                 log.display()
@@ -146,7 +146,7 @@ impl Counters {
         self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The present counts.
     pub fn read(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let bound = |i: usize| if i + 1 < BUCKETS { 2 << i } else { u64::MAX };

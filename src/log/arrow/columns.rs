@@ -13,13 +13,13 @@ use crate::slice::there;
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Its number: int64, null after damage that hid the count.
+    /// The record's number: int64, null after damage that hid the count.
     Ordinal,
     /// Its byte in the log: int64.
     Offset,
-    /// Its size with its framing: int64.
+    /// The record's size with framing: int64.
     Length,
-    /// The number stored beside the payload: int32, its bits as stored.
+    /// The number stored with the payload: int32, with the stored bits.
     Tag,
     /// The payload: binary.
     Payload,
@@ -28,7 +28,7 @@ pub enum Value {
 /// The columns of a format.
 #[doc(hidden)]
 pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
-    /// Each column, its name, and what it has.
+    /// Each column, its name, and its value.
     const ALL: &'static [(Self, &'static str, Value)];
 
     /// Name and type.
@@ -42,7 +42,7 @@ pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
         Field::new(*name, data_type, *value == Value::Ordinal)
     }
 
-    /// What it has.
+    /// The column's value.
     fn value(self) -> Value {
         self.entry().2
     }

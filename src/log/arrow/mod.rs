@@ -27,7 +27,7 @@ pub struct Batches<F: Format> {
     bytes_max: usize,
     /// Stepped to already, but did not fit the batch before.
     carried: Option<Stepped<F>>,
-    /// What ended the batch before.
+    /// The error that ended the batch before.
     failed: Option<Error>,
     ended: bool,
 }
@@ -63,7 +63,7 @@ impl<F: Format> Batches<F> {
         self.walk.gathered()
     }
 
-    /// Number of the log whose records the last batch holds: of an epoch, or of a file.
+    /// Number of the log behind the last batch: an epoch, or a file.
     pub fn number(&self) -> Option<u64> {
         self.walk.number()
     }

@@ -1,4 +1,4 @@
-//! Logs that follow each other, read as one: epochs of a pier, files of a ledger.
+//! A chain of logs, read as one: epochs of a pier, files of a ledger.
 
 mod iter;
 
@@ -14,7 +14,7 @@ pub use self::iter::Iter;
 /// Walks forwards over the records of logs that follow each other, and ends after the first error: the
 /// next log would leave a gap. A snapshot: later appends are not given.
 pub struct Chained<F: Format> {
-    /// The logs that follow, with their numbers. The walk opens each when its turn comes.
+    /// The logs still to walk, with their numbers. The walk opens each log in its turn.
     left: Box<dyn Iterator<Item = Result<(u64, Cursor<F>)>> + Send + Sync>,
     /// The current log.
     at: Option<(u64, Cursor<F>)>,
@@ -80,7 +80,7 @@ impl<F: Format> Chained<F> {
         Ok(None)
     }
 
-    /// The damaged stretches passed over so far, each by its bytes in its log.
+    /// The damaged stretches passed over up to now, each by bytes of its log.
     pub fn damages(&self) -> Vec<Damage> {
         [&self.damages, self.ungathered()].concat()
     }
@@ -103,7 +103,7 @@ impl<F: Format> Chained<F> {
         of_log.get(self.gathered..).unwrap_or_default()
     }
 
-    /// Whether the next record lies in memory already, so that [`Self::next`] will not read.
+    /// Whether the next record lies in memory already. Then [`Self::next`] will not read.
     pub fn ready(&self) -> bool {
         self.at.as_ref().is_some_and(|(_, cursor)| cursor.ready())
     }
@@ -146,7 +146,7 @@ impl<F: Format> From<Cursor<F>> for Chained<F> {
     }
 }
 
-/// A walk that gives the error, if its beginning failed.
+/// A walk that begins with an error returns the error.
 impl<F: Format, C: Into<Self>> From<Result<C>> for Chained<F> {
     fn from(begun: Result<C>) -> Self {
         begun.map_or_else(|error| Self::new(std::iter::once(Err(error))), C::into)

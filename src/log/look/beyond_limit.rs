@@ -1,4 +1,4 @@
-//! Whole records that are longer than the caller's limit, and what to do about them.
+//! Whole records longer than the caller's limit, and the advice about them.
 
 use std::io;
 
@@ -18,7 +18,7 @@ pub fn begins_beyond_limit<F: Format>(format: &F, space: &Space, at: u64) -> io:
     }
 }
 
-/// Whether what stops a walk at `at` is a whole record that is only longer than the caller's limit.
+/// Whether a walk stopped at `at` only because a whole record exceeds the caller's limit.
 pub fn is_beyond_limit<F: Format>(
     format: &F,
     file: &dyn File,
@@ -29,13 +29,13 @@ pub fn is_beyond_limit<F: Format>(
     why.len_beyond_limit().map_or(Ok(false), |len| format.is_beyond_limit(file, at, len, end))
 }
 
-/// What to do about a record that is only longer than the caller's limit.
+/// The advice about a record that only exceeds the caller's limit.
 pub fn beyond_limit_advice<F: Format>() -> String {
     format!("; this {} is whole, so raise {}", F::NOUN, F::LIMIT)
 }
 
 impl Findings {
-    /// Say what to do about a record that is only longer than the caller's limit.
+    /// Note the advice about a record that only exceeds the caller's limit.
     pub(super) fn note_beyond_limit<F: Format>(&mut self, beyond_limit: bool) {
         self.beyond_limit = beyond_limit;
         if let (true, Some(damage)) = (beyond_limit, &mut self.damage) {

@@ -1,4 +1,4 @@
-//! What follows from where a walk stopped: a clean end, a torn tail, damage, or a loss.
+//! The verdict from the place where a walk stopped: a clean end, a torn tail, damage, or a loss.
 
 use std::io;
 
@@ -15,9 +15,9 @@ use crate::sidecar::{Loss, Mark, MarkUse};
 use crate::storage::end_of_data;
 
 impl<F: Format> Walk<'_, F> {
-    /// What lies after a mark. While the mark is open, all of it is unacknowledged, and whatever is
-    /// not a record is a torn tail; after a closed one, or where a newer one may have been lost, the
-    /// careful rule holds.
+    /// Judge the bytes after a mark. Under an open mark, all of them are unacknowledged, and
+    /// anything but a record is a torn tail. Under a closed mark, or if a newer mark may have been
+    /// lost, the careful rule holds.
     pub fn after_mark(mut self, from: Extent, mark: &Mark) -> io::Result<Findings> {
         let (extent, stop) = self.check(from, self.space.end)?;
         let mut findings = match mark.is_open() {
@@ -42,8 +42,8 @@ impl<F: Format> Walk<'_, F> {
         Ok(findings)
     }
 
-    /// Where nothing says what was acknowledged, an intact record after the damage means that the
-    /// log is corrupt, and so do files after a gap.
+    /// The careful rule, if the end of the acknowledged bytes is unknown: an intact record after
+    /// the damage means a corrupt log, and so do files after a gap.
     pub fn conclude_carefully(
         mut self,
         extent: Extent,
@@ -57,7 +57,8 @@ impl<F: Format> Walk<'_, F> {
             return Ok(findings);
         }
         let reach = findings.data_end.saturating_add(F::Framing::TRAILING_ZEROS_MAX).min(*end);
-        // From the damage itself on: a record that does not follow the last one is intact.
+        // Search from the damage itself on: a record may be intact without being the successor of
+        // the last record.
         let next = match findings.data_end > extent.end {
             true => find_intact(&**file, &self.format.framing(), extent.end, reach)?,
             false => None,
@@ -90,7 +91,7 @@ impl<F: Format> Walk<'_, F> {
         Ok(())
     }
 
-    /// This log's own mark, and what it vouches for is not there.
+    /// The mark is this log's own, and the records that it vouches for are missing.
     pub fn lost(self, extent: Extent, stop: Option<Stop>, mark: &Mark) -> io::Result<Findings> {
         let (end, gap) = (self.space.end, self.space.gap.clone());
         let copied = is_of_another_file(self.space, mark)?;
@@ -126,7 +127,7 @@ impl<F: Format> Walk<'_, F> {
         stop.map_or(Ok(false), |why| is_beyond_limit(self.format, file, at, why, end))
     }
 
-    /// What a walk found. Its caller notes damage.
+    /// The findings of a walk. The caller notes damage.
     pub fn findings(&mut self, extent: Extent, mark: MarkUse, from: u64) -> io::Result<Findings> {
         Ok(Findings {
             scanned_bytes: extent.end.saturating_sub(from),
@@ -178,19 +179,19 @@ impl<F: Format> Walk<'_, F> {
     }
 }
 
-/// How many records a mark vouches for that a log has not. Not known if records were dropped in front
-/// since: the mark counts them, too.
+/// How many records of the mark are missing in the log. `None` if records were dropped in front
+/// since, because the mark counts them, too.
 fn missing(extent: &Extent, mark: &Mark) -> Option<u64> {
     (mark.start == extent.start).then(|| mark.records.saturating_sub(extent.records))
 }
 
-/// Whether a mark of this log was made for another file: the log was copied, and what the mark vouches
-/// for may never have been in the copy.
+/// Whether the mark of this log was made for another file: the log was copied, and the copy may
+/// never have had the mark's last records.
 pub fn is_of_another_file(space: &Space, mark: &Mark) -> io::Result<bool> {
     Ok(mark.start == space.start && !mark.file.is_still(space.file.id()?))
 }
 
-/// The records that are missing at the end of a log that ends below its mark.
+/// The missing records of a log that ends below its mark.
 pub fn loss<F: Format>(found: &Inspected<F>) -> Option<Loss> {
     let Findings { extent, beyond_limit, mark, .. } = found.findings;
     let mark = found.mark.filter(|_| mark == MarkUse::Lost && !beyond_limit)?;

@@ -1,4 +1,4 @@
-//! Where a log ends: from the mark if it can be believed, else from a scan. Changes nothing.
+//! Finds the end of a log: from the mark if it can be believed, else from a scan. Changes nothing.
 
 use std::io;
 
@@ -17,23 +17,23 @@ pub fn end_of(mark: &Mark, numbered: bool) -> Border {
     Border { offset: mark.end, ordinal: mark.first.checked_add(mark.records).filter(|_| numbered) }
 }
 
-/// What is known before a log's end is looked for.
+/// Facts known before the search for a log's end.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// The mark beside the log, whatever log it is of.
+    /// The mark in the sidecar, perhaps another log's.
     pub mark: Option<Mark>,
     /// Whether there is a mark that cannot be read.
     pub damaged_mark: bool,
     /// Number of the first record, as the log's files say it.
     pub first: Option<u64>,
-    /// Whether the mark is known to be this log's, whatever its first record is.
+    /// Whether the mark is known to be this log's, whatever the first record.
     pub is_ours: bool,
     /// How much to look at.
     pub depth: Depth,
 }
 
 impl Known {
-    /// Of files beside which no mark can lie.
+    /// For files without a place for a mark.
     pub fn unmarked(first: Option<u64>, depth: Depth) -> Self {
         Self { mark: None, damaged_mark: false, first, is_ours: false, depth }
     }
@@ -69,7 +69,7 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
         });
     }
     if mark.end == space.start && mark.start < mark.end && !mark.closed {
-        // All that it vouches for was dropped, and nothing was appended since.
+        // All records of the mark were dropped, and nobody appended since.
         return walk.after_mark(Extent::empty(mark.first + mark.records, space.start), &mark);
     }
     if anchored {
@@ -83,8 +83,8 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
         // A prefix was dropped since, or every record is to be checked.
         let (extent, _) = walk.check(start, mark.end)?;
         if extent.end == mark.end {
-            // Numbered so that the record at the mark's end keeps its ordinal: the index has those,
-            // and the next mark vouches for it again.
+            // Number the records so that the record at the mark's end keeps its ordinal: the index
+            // has the same numbers, and the next mark vouches for the index again.
             let first = by_file.or((mark.first + mark.records).checked_sub(extent.records));
             let extent = Extent {
                 first: seeded!(first.unwrap_or(0), "ordinals-begin-again" => 0),
@@ -100,7 +100,7 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
         walk = Walk::new(format, space);
     }
     let (extent, stop) = walk.check(start, space.end)?;
-    // Only another intact first record proves that the mark is not this log's.
+    // Only another intact first record proves that the mark belongs to another log.
     let comparable = mark.start == space.start && extent.records > 0;
     let same_start = !comparable || is_ours || extent.first_sum == mark.first_sum;
     if mark.records == 0 || !same_start || extent.end >= mark.end {
@@ -109,15 +109,15 @@ pub fn find_end<F: Format>(format: &F, space: &Space, known: Known) -> io::Resul
     walk.lost(extent, stop, &mark)
 }
 
-/// Whether a log has exactly the last record that a mark names, where it names it; for a mark of an
-/// empty log, whether it is of this file.
+/// Whether a log has exactly the mark's last record, at the mark's place. For the mark of an empty
+/// log, whether the mark names this file.
 pub fn anchored<F: Format>(format: &F, space: &Space, mark: &Mark) -> io::Result<bool> {
     let possible = is_possible(mark, F::Framing::RECORD_BYTES_MIN) && mark.start == space.start;
     Ok(possible && Walk::new(format, space).is_anchored(mark)?)
 }
 
-/// Whether a mark's numbers can be those of any log whose records have `shortest` bytes or more, so
-/// that counting with them cannot overflow.
+/// Whether a mark's numbers are possible for a log whose records have `shortest` bytes or more:
+/// only then can counting not overflow.
 fn is_possible(mark: &Mark, shortest: u64) -> bool {
     let bytes = mark.end.saturating_sub(mark.start);
     let filled = match mark.records {
@@ -190,7 +190,7 @@ mod tests {
         BookFormat::reading(Layout::Packed, 1 << 20)
     }
 
-    /// A log of deeds with these payloads, whose first one is number 7, and the mark of all of them.
+    /// A log of deeds with the given payloads, from number 7 on, and a mark of all of them.
     fn log(payloads: &[&[u8]]) -> (Space, Mark) {
         let mut bytes = vec![0; START as usize];
         for payload in payloads {
@@ -213,7 +213,7 @@ mod tests {
         find_end(&format(), space, known).unwrap()
     }
 
-    /// Where only the begin of a log is looked at, what lies beside it is used for reading a part.
+    /// A look at only the begin of a log gives the sidecar's facts to readers of a part.
     #[test]
     fn a_mark_of_the_first_or_the_last_record_says_where_a_log_begins() {
         let (space, mark) = log(&[b"one", b"two", b"three"]);
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(used(Mark { first_sum: 0, ..mark }), MarkUse::Used, "the same last record");
         assert_eq!(used(Mark { last_sum: 0, ..mark }), MarkUse::Used, "the same first record");
         assert_eq!(used(other), MarkUse::Missing, "neither");
-        // This mark is older than the dropping of a record in front, and counts it.
+        // The mark is older than the dropping of a record in front, and counts the dropped record.
         let longer = Mark { start: START - 16, records: 4, ..mark };
         assert_eq!(used(longer), MarkUse::Missing, "another begin");
     }
@@ -238,8 +238,8 @@ mod tests {
         assert!(!anchored(Mark { start: START - 16, ..mark }), "another begin");
     }
 
-    /// A mark of two records that end where the three of this log do, with the same last one. Its index
-    /// counts other records.
+    /// A mark of two records that end like the three of this log, with the same last record. The
+    /// mark's index counts other records.
     #[test]
     fn records_are_not_numbered_by_a_mark_that_counts_fewer() {
         let (space, mark) = log(&[b"one", b"two", b"three"]);

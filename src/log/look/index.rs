@@ -1,4 +1,4 @@
-//! The index of a log: the one that the mark vouches for, and what it misses. Advisory.
+//! The index of a log: load the index that the mark vouches for, and add missing entries. Advisory.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub fn index_of<F: Format>(
     Arc::new(Mutex::new(vouched(common, place, mark, Access::Read)))
 }
 
-/// The index that the mark vouches for, and what was noticed since.
+/// The index that the mark vouches for, and the entries noticed since.
 pub fn build_index<F: Format>(
     common: &Common,
     place: &Place,
@@ -77,8 +77,9 @@ pub fn build_index<F: Format>(
     index
 }
 
-/// Write what opening noticed, and have the mark vouch for it. The mark has moved over those records:
-/// if the writer died before its first sync, no opening would walk over them again.
+/// Write the entries noticed by the opening, and have the mark vouch for them. The mark has moved
+/// over their records: if the writer crashed before its first sync, no later opening would walk
+/// over the records again.
 pub fn keep_index(index: &mut Index, common: &Common, mark_file: &mut MarkFile, mark: &mut Mark) {
     if !index.has_pending() {
         return;
@@ -98,7 +99,7 @@ pub fn keep_index(index: &mut Index, common: &Common, mark_file: &mut MarkFile, 
     }
 }
 
-/// Make up for an index that was lost or has less than it may, by hopping over the records that it misses.
+/// Add the missing entries of a lost or short index, by hopping over the records.
 pub fn catch_up<F: Format>(
     index: &mut Index,
     file: &dyn File,
@@ -182,7 +183,7 @@ mod tests {
         let odd = block(20, len);
         let after: Vec<_> = (1..=(records - 20) / 14).map(|i| block(20 + 14 * i, len)).collect();
         assert_eq!(filled(&[odd]), [&[odd], &*after].concat());
-        // So near to the end that finding a record means no long walk.
+        // Close enough to the end to find a record without a long walk.
         let near = [block(records - 800, len)];
         assert_eq!(filled(&near), near);
         // An entry of what was dropped in front.

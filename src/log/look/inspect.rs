@@ -33,7 +33,7 @@ pub fn inspect_patiently<F: Format>(
     .map_err(|e| e.of(F::NAME))
 }
 
-/// Damage counts only by a mark that is still there: a writer that appends, or cuts, changes the mark
+/// Damage counts only under an unchanged mark: a writer that appends, or cuts, changes the mark
 /// before the log.
 pub fn inspect_settled<F: Format>(
     options: &F::Options,
@@ -54,13 +54,13 @@ pub fn inspect_settled<F: Format>(
     }
 }
 
-/// Read a log that others may be changing. An error of one of these kinds may come from half a change, so the read is
-/// tried again.
+/// Read a log that others may be changing. An error of the given kinds may come from half a change,
+/// so the read is tried again.
 pub fn patiently<F: Format, T>(kinds: &[ErrorKind], read: impl Fn() -> Result<T>) -> Result<T> {
     with_patience(READER_TRIES, PAUSE, kinds, read).map_err(|e| e.of(F::NAME))
 }
 
-/// Try at most so often while the error is of one of these kinds. The pauses between double.
+/// Try at most `tries` times while the error is of the given kinds. The pauses double.
 pub fn with_patience<T>(
     tries_max: u32,
     pause: Duration,
@@ -79,7 +79,7 @@ pub fn with_patience<T>(
     }
 }
 
-/// The place of a log that exists, for calls that open it by themselves.
+/// The place of an existing log, for calls that open the log by themselves.
 pub fn place_of<F: Format>(path: &Path, options: &F::Options) -> Result<(Place, Common)> {
     let find = || {
         let common = F::common(options)?;

@@ -1,4 +1,4 @@
-//! A look at the files of a log: where it ends, what is damaged, what the mark and the index say of it.
+//! A look at the files of a log: the end, the damage, the mark and the index.
 
 pub mod beyond_limit;
 pub mod conclude;

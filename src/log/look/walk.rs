@@ -10,12 +10,12 @@ use crate::scan::{Scanned, Scanner, Stop};
 use crate::sidecar::{INDEX_BLOCK_BYTES, Mark};
 use crate::storage::File;
 
-/// A walk through a log, and what it noticed on the way.
+/// A walk through a log, and its findings on the way.
 pub struct Walk<'a, F: Format> {
     pub format: &'a F,
     pub space: &'a Space,
     pub scanned_records: u64,
-    /// Where blocks of records end: ordinal of the record there, and byte.
+    /// Ends of blocks of records: ordinal of the next record, and byte.
     pub blocks: Vec<(u64, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a, F: Format> Walk<'a, F> {
         Ok(found)
     }
 
-    /// Whether the log has exactly the record that the mark names, where it names it.
+    /// Whether the log has exactly the mark's last record, at the mark's place.
     pub fn is_anchored(&self, mark: &Mark) -> io::Result<bool> {
         let Space { start, end, .. } = *self.space;
         if mark.records == 0 {
@@ -80,8 +80,8 @@ impl<'a, F: Format> Walk<'a, F> {
     }
 }
 
-/// Where blocks of records end between a known border and `end`, by lengths alone: ordinal of the
-/// record there, and byte. Stops at damage.
+/// Ends of blocks of records between a known border and `end`, by lengths alone: ordinal of the
+/// next record, and byte. Stops at damage.
 pub fn blocks_by_lengths<F: Format>(
     file: &dyn File,
     framing: F::Framing,
@@ -103,7 +103,7 @@ fn walk_records<C: Framing>(
 ) -> io::Result<(Extent, Option<Stop>)> {
     let mut scanner = Scanner::of_frames(framing, extent.end, end);
     if C::LINKED && extent.records > 0 {
-        // What follows is held against the last record, too.
+        // Compare the next record with the last record, too.
         scanner.seek(extent.last_offset);
         scanner.next(file)?;
     }
@@ -215,7 +215,7 @@ mod tests {
         assert!(!anchored(Mark { end: mark.end - 1, ..mark }), "not all of it");
         let first = Walk::new(&format(), &space).check(begin(), START + 100).unwrap().0;
         assert!(anchored(first.mark(mark.file)), "a shorter log that begins like it");
-        // The log begins behind it: that record was dropped.
+        // The log begins later: the record was dropped.
         let later = Space::new(space.file.clone(), START + 100, space.end);
         let first = first.mark(mark.file);
         assert!(!Walk::new(&format(), &later).is_anchored(&first).unwrap());

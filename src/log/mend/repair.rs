@@ -19,7 +19,8 @@ use crate::scan::Verdict;
 use crate::scan::framing::Frame;
 use crate::sidecar::{Loss, forget_damage};
 
-/// Cut a log after its valid prefix, after saving what is cut beside it. A clean log stays as it is.
+/// Save the bytes after a log's valid prefix next to the log, then cut. A clean log stays
+/// unchanged.
 pub fn repair<F: Format>(
     path: &Path,
     options: &F::Options,
@@ -37,7 +38,7 @@ fn cut_and_reopen<F: Format>(
     options: &F::Options,
     repair: Repair,
 ) -> Result<RepairReport> {
-    // Of an existing log only. What is refused, or only asked for, changes nothing.
+    // The log must exist. A refusal and a dry run change nothing.
     let found = inspect_patiently::<F>(options, place, Depth::Full)?;
     let mut report = plan::<F>(common, place, &found, repair)?;
     if repair.dry_run {
@@ -49,7 +50,7 @@ fn cut_and_reopen<F: Format>(
         report.set_aside.clear();
         return Ok(report);
     }
-    // A writer may have been at work: what is found under the lock decides.
+    // A writer may have been at work: decide by the findings under the lock.
     let decide = |found: &Inspected<F>| {
         let cut_records = report.cut_records;
         report = plan::<F>(common, place, found, repair)?;
@@ -78,7 +79,7 @@ fn cut_and_reopen<F: Format>(
     Ok(report)
 }
 
-/// What a repair does to a log of which this was found, or why it is refused.
+/// The steps of a repair after the given findings, or the reason to refuse.
 fn plan<F: Format>(
     common: &Common,
     place: &Place,
@@ -122,7 +123,7 @@ fn plan<F: Format>(
     Ok(report)
 }
 
-/// The files after a gap that a cut sets aside. One that a truncation began removes them.
+/// The files after a gap that a cut sets aside. An unfinished truncation removes the files instead.
 fn orphans<F: Format>(place: &Place, found: &Inspected<F>) -> Result<Vec<PathBuf>> {
     match found.space.files.segments() {
         Some(segments) if !found.cut_begun() => segments

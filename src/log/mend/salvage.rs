@@ -23,18 +23,19 @@ use crate::sidecar::Loss;
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 
-/// A record that stands for a lost one.
+/// A record in place of a lost record.
 #[derive(Clone, Copy, Debug)]
 pub struct Stub {
     pub tag: u32,
     pub payload: &'static [u8],
 }
 
-/// Copy every intact record to the log that `target` creates; of an unacknowledged tail those before
-/// its first damage. `tag` says what is stored beside a payload. With a `stub`, records keep their
-/// numbers: it stands for each that is lost before one that is not. Then a record whose number is not
-/// proved is an error, and what may lie inside damaged records is left out. `progress` is called with
-/// bytes done and bytes in all, and what it fails with ends the copying.
+/// Copy every intact record to the log that `target` creates; from an unacknowledged tail only the
+/// records before the first damage. `tag` gives the value stored with a payload. With a `stub`,
+/// records keep their numbers: a stub replaces each record lost before an intact record. Then a
+/// record with an unproved number is an error, and the copy leaves out records that may lie inside
+/// damaged records. `progress` is called with bytes done and bytes in all, and an error of
+/// `progress` ends the copying.
 pub fn salvage<F: Format>(
     source: &Path,
     options: &F::Options,
@@ -94,8 +95,8 @@ pub fn salvage<F: Format>(
     })
 }
 
-/// Give every intact record to `put`, as a run of its own with its frame and its payload, and note it in the
-/// report. `put` sets the number and the byte that the record has in the copy.
+/// Give every intact record to `put`, as a run with its frame and its payload, and add the record
+/// to the report. `put` sets the record's number and byte in the copy.
 pub fn copy_intact<F: Format>(
     found: &Inspected<F>,
     mut records: Cursor<F>,
@@ -128,7 +129,7 @@ pub fn copy_intact<F: Format>(
     Ok(())
 }
 
-/// The log that gets the copies, and those that it does not have yet.
+/// The new log, and the copies that wait for the next write.
 struct Target<'a, F: Format> {
     log: &'a Log<F>,
     batch: Batch<F>,
@@ -136,7 +137,7 @@ struct Target<'a, F: Format> {
 }
 
 impl<F: Format> Target<'_, F> {
-    /// Add a record; returns its number and its byte.
+    /// Add a record; returns number and byte.
     fn push(&mut self, tag: TagOf<F>, payload: &[u8]) -> Result<(u64, u64)> {
         let at = self.batch.push_tagged(tag, payload)?;
         let to = (self.next() - 1, self.into.end + at);
@@ -151,7 +152,7 @@ impl<F: Format> Target<'_, F> {
         self.into.next() + self.batch.len()
     }
 
-    /// Numbers of the records that are lost before the one of that number, in so many bytes.
+    /// Numbers of the records lost before the record `number`, within so many bytes.
     fn lost_before(&self, number: Option<u64>, bytes_lost: u64) -> Result<Range<u64>> {
         let (next, noun) = (self.next(), F::NOUN);
         let records_max = bytes_lost / F::Framing::RECORD_BYTES_MIN;
@@ -179,8 +180,9 @@ pub fn create_copy<F: Format>(target: &Path, options: F::Options) -> Result<Log<
     Log::open_with(target, Mode::Create, options)
 }
 
-/// The part of a loss behind the last record that was copied, which ends at `end`. `None` if the copy reaches
-/// the byte up to which the log was durable. If that record has no number, how many are lost is not known.
+/// The part of a loss after the last copied record, which ends at `end`. `None` if the copy reaches
+/// the end of the durable bytes. If the last record has no number, the number of lost records is
+/// unknown.
 fn behind(loss: Loss, (end, last): (u64, Option<u64>), durable_end: u64) -> Option<Loss> {
     if end <= loss.offset {
         return Some(loss);

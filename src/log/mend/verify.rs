@@ -1,5 +1,5 @@
-//! The full check: every record, every damaged stretch. The log is not changed; damage that opening does not
-//! see is noted beside it.
+//! The full check: every record, every damaged stretch. The check never changes the log. Damage
+//! that an opening would miss goes into a note next to the log.
 //!
 //! Several readers can share it. They check the parts that [`Log::splits_over`] cuts, each with
 //! [`check`]. Intact parts that follow each other from the log's first record on are its beginning, for
@@ -59,7 +59,7 @@ fn check_patiently<F: Format>(
         let mut progress = |done, all| progress(done, all).inspect_err(|_| stopped = true);
         let done = check_once::<F>((place, common), options, intact, &mut progress);
         let is_sound = done.as_ref().is_ok_and(|(report, _)| report.verdict != Verdict::Corrupt);
-        // What a writer dropped or cut meanwhile is neither damaged nor lost.
+        // Records that a writer dropped or cut meanwhile are neither damaged nor lost.
         if is_sound || stopped || !was_truncated(mark, load()) {
             let (mut report, is_seen) = done?;
             report.noted = noted::keep(common, place, &report, is_seen);
@@ -70,7 +70,8 @@ fn check_patiently<F: Format>(
     Err(Error::new(ErrorKind::OutOfRange, message).of(F::NAME).at(&place.log))
 }
 
-/// Whether a log was truncated between two looks at its mark, which says so first.
+/// Whether a writer truncated the log between two looks at its mark. The mark changes before the
+/// log.
 fn was_truncated(before: Option<LoadedMark>, now: Option<LoadedMark>) -> bool {
     match (before, now) {
         (Some(LoadedMark::Mark(before)), Some(LoadedMark::Mark(now))) => {
@@ -108,7 +109,7 @@ fn check_once<F: Format>(
         }
     }
     if known.records > 0 && prefix.records == known.records {
-        // What the last record before the damage is, only a walk tells that meets it.
+        // Only a walk that meets the damage knows the last record before the damage.
         let fewer = intact.split_last().map_or(&[][..], |(_, fewer)| fewer);
         return check_once::<F>((place, common), options, fewer, progress);
     }
@@ -174,13 +175,13 @@ fn check_frames<F: Format>(
     Ok(PartReport { intact, records, uncertain, bytes, end, damages })
 }
 
-/// The beginning of a log that parts of it are, by what they were when they were cut; none of it
-/// where they do not follow each other from its first record on, or are of another log.
+/// The beginning of a log that the parts cover, by their state at the cut. Empty if the parts are
+/// not consecutive from the log's first record on, or belong to another log.
 fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -> Result<Extent> {
     let findings = &found.findings;
     let none = Extent { records: 0, end: findings.extent.start, ..findings.extent };
     if F::Framing::LINKED {
-        // A part's first record is not held against the one before it.
+        // The check of a part compares no record before the part.
         return Ok(none);
     }
     let mut known = none;
@@ -207,7 +208,7 @@ fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -
     Ok(known)
 }
 
-/// First and last record, by their numbers or their bytes.
+/// First and last record, by number or byte.
 fn bounds<F: Format>(prefix: &Extent) -> (u64, u64) {
     match F::NUMBERED {
         true => (prefix.first, prefix.next().saturating_sub(1)),
@@ -215,8 +216,8 @@ fn bounds<F: Format>(prefix: &Extent) -> (u64, u64) {
     }
 }
 
-/// The blocks whose bytes are not those that were indexed, for formats whose records have no checksum.
-/// A block's is taken when it is complete, so the last, open one has none.
+/// The blocks whose bytes differ from their sum in the index, for formats without checksums in
+/// records. The index has the sum of every complete block; the last, open block has no sum.
 fn rotten_blocks<F: Format>(
     common: &Common,
     place: &Place,

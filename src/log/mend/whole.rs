@@ -1,4 +1,4 @@
-//! A walk over a whole log, past its damage: the cursor, its progress, and what it says of the log.
+//! A walk over a whole log, past damage: the cursor, the progress, and the verdict.
 
 use crate::error::Result;
 use crate::log::evidence::Evidence;
@@ -14,7 +14,7 @@ use crate::scan::{Damage, OnCorrupt, Verdict};
 /// Checked or copied between two calls of a progress function.
 pub const PROGRESS_BYTES: u64 = 4 << 20;
 
-/// How a log ends, by what a look at its files found and the damage that a walk over it met.
+/// How a log ends, by the look at the files and the damage on the walk.
 pub fn verdict<F: Format>(
     found: &Inspected<F>,
     damages: &[Damage],
@@ -28,7 +28,7 @@ pub fn verdict<F: Format>(
     match damages {
         [] if valid_end < findings.file_end => Verdict::Open,
         [] => Verdict::Clean,
-        // Nothing after it was acknowledged, and opening for writing may drop it.
+        // Everything from the damage on is unacknowledged, and opening for writing may drop it.
         [first, ..] if findings.unacknowledged_from.is_some_and(|end| first.offset >= end) => {
             Verdict::Torn
         }
@@ -37,8 +37,8 @@ pub fn verdict<F: Format>(
     }
 }
 
-/// The damage that a walk met, and what no record shows: damage before the records, a log that ends
-/// below its mark, files after a gap.
+/// The damage on a walk, and damage that no record shows: damage before the records, a log that
+/// ends below its mark, files after a gap.
 pub fn all_damages<F: Format>(found: &Inspected<F>, seen: &[Damage]) -> Vec<Damage> {
     let findings = &found.findings;
     let mut damages = seen.to_vec();
@@ -63,7 +63,7 @@ pub fn cursor_over<F: Format>(common: &Common, place: &Place, found: &Inspected<
     if found.findings.headless { cursor.unproved() } else { cursor }
 }
 
-/// The same from the end of what is known to be its beginning, up to byte `end`.
+/// The cursor from the end of the checked beginning, up to byte `end`.
 pub fn cursor_from<F: Format>(
     common: &Common,
     place: &Place,

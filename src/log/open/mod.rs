@@ -209,8 +209,8 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// Refuse files that are no log of this format before a sidecar is created next to them. If a sidecar exists, the
-/// inspection under the lock decides.
+/// Refuse files of another kind before this format creates a sidecar next to them. If a sidecar
+/// exists, the inspection under the lock decides.
 pub(crate) fn look_first<F: Format>(
     options: &F::Options,
     storage: &dyn Storage,

@@ -1,9 +1,9 @@
-//! What opening for write does about the end of a log: cut a torn tail, refuse damage, make durable
-//! what is kept, and mark it. The only part of opening that writes.
+//! The end of a log at an opening for write: cut a torn tail, refuse damage, make the rest durable,
+//! and store the mark. The only part of opening that writes.
 //!
-//! The order survives a crash at any step: save what is cut; write the unmarked tail again and sync;
-//! mark; cut; sync; sync the names. A mark is lowered before the cut, because one above the end would
-//! say that acknowledged records are missing.
+//! The order survives a crash at any step: save the bytes to cut; write the unmarked tail again and
+//! sync; mark; cut; sync; sync the names. The mark is lowered before the cut, because a mark above
+//! the end would mean a loss of acknowledged records.
 
 use std::io;
 use std::path::Path;
@@ -24,13 +24,13 @@ use crate::scan::Verdict;
 use crate::sidecar::{Intent, Left, Loss, Mark, MarkFile, MarkUse, Settings};
 use crate::storage::{above, sync_dir};
 
-/// What to do about a log that lost acknowledged records.
+/// The advice about a log that lost acknowledged records.
 const LOST: &str = "repair says what is missing, and goes on without it if the loss is accepted; if a \
                     backup was restored on purpose, remove the log's .deedbook";
-/// The same of a log beside which other files know more of it.
+/// The same advice, if other files know more of the log.
 const LOST_OF_STORE: &str =
     "repair says what is missing, and goes on without it if the loss is accepted";
-/// What to do about a copy that lacks what its mark says.
+/// The advice about a copy that ends below its mark.
 const COPIED: &str = "this copy has less than its mark says: make it again, best with deedbook backup; \
                       to go on with what is here, repair it, or remove its .deedbook";
 
@@ -38,7 +38,7 @@ const COPIED: &str = "this copy has less than its mark says: make it again, best
 const UNPROVED: &str = "it is the only record, and nothing in .deedbook says that this is a log: if it is one, \
                         repair it, or open it with recovery=\"spec\"";
 
-/// Cut what may be cut, or refuse; then make durable what is kept, and mark it.
+/// Cut a torn tail, or refuse; then make the rest durable, and store the mark.
 pub fn settle<F: Format>(
     found: &mut Inspected<F>,
     common: &Common,
@@ -84,8 +84,8 @@ pub fn settle<F: Format>(
     let unmarked = !found.mark.is_some_and(holds);
     let from = found.mark.map_or(extent.start, |mark| mark.end.clamp(extent.start, extent.end));
     if found.mark.is_some() && from < extent.end {
-        // After a failed sync the system takes pages for clean that never reached the disk. A header
-        // lies in the page of the first record, or the format seals it.
+        // After a failed sync the system takes pages for clean that never reached the disk. A
+        // header lies in the page of the first record, or the format seals it.
         rewrite(&*found.space.file, from, extent.end)
             .map_err(|e| fail("write the tail again", e))?;
     }
@@ -93,15 +93,15 @@ pub fn settle<F: Format>(
     if cut || unmarked || !found.seal.is_sealed(&extent) {
         let sealed = found.seal.seal(&*found.space.file, &extent);
         sealed.map_err(|e| fail("write the tail again", e))?;
-        // What survived a crash in the page cache is durable only from here on.
+        // Bytes that survived a crash in the page cache become durable only here.
         let whole = found.mark.is_none_or(|mark| mark.file != id);
         let from = if whole { extent.start } else { from };
         let synced = found.space.files.sync_from(&*found.space.file, from);
         synced.map_err(|e| fail("sync", e))?;
     }
-    // An exact mark is stored again: after a failed sync only the cache may have the one found. And
-    // so is the mark of a log in pieces before these are cut: a crash half-way leaves some of them
-    // after a gap, and the mark on the disk must say that they are torn, and not that acknowledged
+    // Store an exact mark again, because after a failed sync the mark may exist only in the cache.
+    // Store the mark of a log in pieces before cutting the pieces: a crash half-way leaves some of
+    // the pieces after a gap, and the mark on the disk must then say torn, not that acknowledged
     // records are missing.
     let in_pieces = cut_begun || (cut && !place.single);
     // A mark next to a damaged slot is also stored again.
@@ -131,7 +131,7 @@ pub fn settle<F: Format>(
         synced.map_err(|e| fail("sync", e))?;
     }
     if found.left != Left::Absent {
-        // A foreign one before anything is appended that it might come to fit.
+        // Remove another log's intent before an append could make it fit.
         Intent::clear(storage, &place.sidecar)?;
     }
     report.finished_truncation = cut_begun;
@@ -142,7 +142,7 @@ pub fn settle<F: Format>(
         sync_names(storage, &place.sidecar, &place.dir)?;
         let all = above(&place.sidecar);
         if all != place.dir {
-            // Of several logs in a directory each has a directory in the sidecar's.
+            // Several logs in a directory each have a directory in the common sidecar.
             sync_dir(storage, all)?;
         }
     }
@@ -196,8 +196,8 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
     let Some(damage) = &findings.damage else {
         return Err(Error::new(ErrorKind::Corrupt, "damaged").of(F::NAME).at(log));
     };
-    // Damage before the records is not mended by cutting, and what is only too long for this caller is
-    // no damage.
+    // A cut does not repair damage before the records. A record that only exceeds this caller's
+    // limit is no damage.
     let can_be_cut = damage.offset >= findings.extent.start && !findings.beyond_limit;
     if recovery == Recovery::Spec && can_be_cut {
         return Ok(());

@@ -18,15 +18,15 @@ use crate::scan::{OnCorrupt, Scanned, Scanner};
 
 const POLL_FIRST: Duration = Duration::from_micros(500);
 const POLL_LONGEST: Duration = Duration::from_millis(20);
-/// A write in progress is over by then; what still stands in the way is damage or a torn tail.
+/// A write in progress is over by then. Any other obstacle is damage or a torn tail.
 const SUSPICIOUS_AFTER: Duration = Duration::from_secs(1);
 
-/// Which record comes next.
+/// The next record of a follower.
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    /// The one with this number, which may not be there for long.
+    /// The record with a number; the writer may drop the record soon.
     Ordinal(u64),
-    /// The one that begins at this byte.
+    /// The record at a byte.
     Offset(u64),
 }
 
@@ -51,7 +51,7 @@ impl<F: Format> Log<F> {
         Ok(self.follow_from(cursor, Next::Ordinal(start)))
     }
 
-    /// Follow the log from the record at that byte on; with `None` from its first one.
+    /// Follow the log from the record at a byte on; `None` means the first record.
     pub fn follow_offset(&self, from: Option<u64>) -> Result<Follow<F>> {
         let from = match from {
             Some(from) => from,
@@ -91,7 +91,7 @@ impl<F: Format> Follow<F> {
             self.log.usable()?;
             self.check_cuts()?;
             let stepped = match self.cursor.advance() {
-                // A writer that cut the end may have written it again since.
+                // A writer that cut the end may have written new records there since.
                 Err(e) if e.kind() == ErrorKind::Io && self.tries < READER_TRIES => {
                     std::thread::sleep(POLL_FIRST * (1 << self.tries));
                     self.tries += 1;
@@ -192,8 +192,8 @@ impl<F: Format> Follow<F> {
             // The writer completed it in the meantime.
             Scanned::Record { .. } | Scanned::End => return Ok(()),
         };
-        // A long record that is still being written may hold records itself: only one that is proved
-        // to lie after it counts.
+        // A long record in the middle of its write may hold whole records: only a record proved to
+        // lie behind the long record counts.
         let ordinal = Some(snapshot.extent.next()).filter(|_| snapshot.numbered && F::NUMBERED);
         let stretch = Stretch {
             file: &*file,

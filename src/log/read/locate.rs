@@ -1,4 +1,4 @@
-//! The place of a record: its byte by its number, its number by its byte.
+//! The place of a record: from number to byte, and from byte to number.
 
 use crate::error::{ErrorKind, Result};
 use crate::log::Shared;
@@ -9,7 +9,7 @@ use crate::scan::framing::Framing;
 use crate::scan::{Scanned, Scanner};
 
 impl<F: Format> Shared<F> {
-    /// Byte of a record that exists, or of the one to come.
+    /// Byte of an existing record, or of the next append.
     pub fn locate_ordinal(&self, extent: Extent, ordinal: u64) -> Result<u64> {
         if ordinal >= extent.next() {
             return Ok(extent.end);
@@ -24,8 +24,8 @@ impl<F: Format> Shared<F> {
         Ok(offset)
     }
 
-    /// Number of the record that begins at a byte, or of the one that the end will get. Lengths alone
-    /// are believed on the way, from the nearest known border.
+    /// Number of the record at a byte, or of the next append. Believes lengths alone, from the
+    /// nearest known border on.
     pub fn locate_offset(&self, extent: Extent, offset: u64) -> Result<u64> {
         let name = || F::name_of(None, offset);
         let refuse = |message| Err(self.error(ErrorKind::OutOfRange, message));

@@ -1,4 +1,4 @@
-//! Reading: what is there, one record, ranges by number and by byte.
+//! Reading: the extent, one record, ranges by number and by byte.
 
 pub mod cursor;
 pub mod follow;
@@ -36,7 +36,7 @@ impl<F: Format> Log<F> {
         Ok(self.usable()?.extent())
     }
 
-    /// The log as it is, which fails where the number of the first record is not known.
+    /// The log's present extent. Fails if the number of the first record is unknown.
     pub fn numbered_extent(&self) -> Result<Extent> {
         let shared = self.usable()?;
         let state = shared.state();
@@ -59,7 +59,7 @@ impl<F: Format> Log<F> {
         Ok(cursor.of(self.shared.clone()))
     }
 
-    /// The records in the bytes `from..to`, both of which must lie between records, as they are now.
+    /// The present records in the bytes `from..to`. Both must lie between records.
     pub fn cursor_by_offset(
         &self,
         from: Option<u64>,
@@ -88,8 +88,8 @@ impl<F: Format> Log<F> {
         })
     }
 
-    /// The record that begins at a byte. What only looks like a record, inside the payload of one,
-    /// is refused.
+    /// The record that begins at a byte. Refuses bytes inside a payload that only look like a
+    /// record.
     pub fn read_by_offset(&self, offset: u64) -> Result<F::Owned> {
         self.as_it_is_now(|shared| {
             let mut cursor = shared.cursor_by_offset(Some(offset), None, OnCorrupt::Raise)?;
@@ -101,7 +101,7 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// What a walk begins with.
+/// The start of a walk.
 pub struct Snapshot {
     pub extent: Extent,
     pub numbered: bool,
@@ -114,12 +114,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What is known of the log from elsewhere than its records.
+    /// Facts about the log from outside its records.
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// Take this byte for the end of what is known.
+    /// Take `end` for the end of the known bytes.
     pub fn set_end(&mut self, end: u64) {
         self.evidence.set_known_end(end);
     }
@@ -147,8 +147,8 @@ impl<F: Format> Shared<F> {
         Err(self.error(ErrorKind::OutOfRange, message))
     }
 
-    /// Raise the damage at which the log ends, if the record that is asked for may have been lost there: one before the
-    /// end that is known from elsewhere.
+    /// Raise the damage at the log's end, if the wanted record may have been lost there: if it lies
+    /// before an end that other files know.
     fn check_not_lost(
         &self,
         snapshot: &Snapshot,

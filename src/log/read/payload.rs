@@ -1,4 +1,4 @@
-//! Payloads in parts: of any size, in one block of memory.
+//! Payloads in parts: payloads of any size, in one block of memory.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -13,10 +13,11 @@ use crate::scan::{Step, Stop};
 use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
-/// Reads the payload of one record, in parts. A checksum is compared before the last part is given: what
-/// was read to its end is intact. Of a log of the layout `slots`, whose deeds have none, the lengths are.
+/// Reads a record's payload in parts. The reader compares the checksum before it returns the last
+/// part: a payload read to the end is intact. Deeds of the layout `slots` have no checksum, so the
+/// reader compares lengths.
 ///
-/// Reads go to the file; a caller that asks for few bytes at a time wraps this in a
+/// Each read goes to the file. A caller that reads few bytes at a time wraps the reader in a
 /// [`BufReader`](io::BufReader).
 #[derive(Debug)]
 pub struct PayloadReader<F: Format> {
@@ -74,7 +75,7 @@ impl<F: Format> PayloadReader<F> {
         Ok(want)
     }
 
-    /// Whether what is left to read is these bytes.
+    /// Whether the rest of the payload equals `bytes`.
     #[cfg(feature = "lmdb")]
     pub(crate) fn is_rest(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.left() != bytes.len() as u64 {

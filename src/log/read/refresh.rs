@@ -1,4 +1,4 @@
-//! What others did to a log that is open for reading: appended, dropped a prefix, cut the end.
+//! Changes of other processes to a log open for reading: appends, a dropped prefix, a cut end.
 
 use std::io;
 
@@ -19,25 +19,26 @@ use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, LoadedMark, Mark, MarkFile};
 use crate::storage::read_full;
 
 impl<F: Format> Log<F> {
-    /// Look for what other processes did; a writer knows. A log whose end was cut is an error: what
-    /// was read is not there any more.
+    /// Look for changes of other processes; a writer knows the log already. A cut of the end is an
+    /// error, because records that the reader has seen are missing.
     pub fn refresh_extent(&self) -> Result<Extent> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
             shared.follow_head()?;
-            // A writer that cuts the end removes segments that were counted a moment ago, and the mark
-            // that it raises again is not the one that was read before the cut.
+            // A writer that cuts the end removes segments that the reader has just counted. Then
+            // the writer raises the mark again, which differs from the mark before the cut.
             patiently::<F, _>(&CHANGING, || shared.check_uncut().and_then(|()| shared.read_on()))
                 .inspect_err(notice::raised)?;
         }
         self.extent()
     }
 
-    /// Read with a handle that may not know what others did: if reading fails because a prefix was
-    /// dropped, it is done once more from the new head, and if the end was cut, that is the error.
+    /// Read with a handle that may not know other processes' changes. If reading fails because a
+    /// prefix was dropped, read once more from the new head. If the end was cut, return the cut as
+    /// the error.
     pub(super) fn as_it_is_now<T>(&self, read: impl Fn(&Shared<F>) -> Result<T>) -> Result<T> {
         let shared = self.usable()?;
-        // A log that is shorter now is read as far as it goes.
+        // Read a log that is shorter now as far as the log goes.
         match shared.check_not_rewritten(false).and_then(|()| read(shared)) {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => {
                 let again = match shared.follow_head()? {
@@ -58,7 +59,8 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
-    /// Go on from the head that the files say now; whether it moved. Only a reader may lag.
+    /// Take over the head that the files have now; returns whether the head moved. Only a reader
+    /// may lag.
     pub fn follow_head(&self) -> Result<bool> {
         if self.mode != Mode::Read {
             return Ok(false);
@@ -69,7 +71,7 @@ impl<F: Format> Shared<F> {
             _ => return Ok(false),
         };
         if head < known.end {
-            // What was known and is not dropped must still be there.
+            // The known records after the new head must still exist.
             self.check_uncut()?;
         }
         let found = inspect_patiently::<F>(&self.options, &self.place, Depth::Quick)?;
@@ -93,7 +95,7 @@ impl<F: Format> Shared<F> {
         Ok(true)
     }
 
-    /// Fail if a writer cut the end off that this reader knows.
+    /// Fail if a writer cut records that this reader knows.
     pub fn check_uncut(&self) -> Result<()> {
         self.check_not_rewritten(true)
     }
@@ -118,7 +120,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// Whether the last record of an extent is there: a look at its checksum, where one is stored.
+    /// Whether the last record of an extent is there: compares its checksum, if stored.
     fn still_ends_with(&self, extent: &Extent) -> io::Result<bool> {
         let len = extent.end - extent.last_offset;
         let Some(at) = self.framing.sum_at(len) else {
@@ -139,8 +141,8 @@ impl<F: Format> Shared<F> {
         self.error(ErrorKind::OutOfRange, message)
     }
 
-    /// What an error of reading at `at` is due to: the log may have been changed under the walk,
-    /// which began when its end had been cut `cuts` times.
+    /// The cause of an error of reading at `at`: a writer may have changed the log under the walk.
+    /// At the begin of the walk, the end had been cut `cuts` times.
     pub(super) fn explain(&self, at: u64, cuts: u64, error: Error) -> Error {
         if !matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) {
             return error;
@@ -186,7 +188,7 @@ impl<F: Format> Shared<F> {
     /// Take up what was appended after the last record known. The file is read without the lock.
     fn read_on(&self) -> Result<()> {
         let fail = |e| self.fail("read the log", e);
-        // The mark before the file: what it vouches for must then be found.
+        // Load the mark before the file: the file must then have the mark's records.
         let mark = self.load_mark();
         let known = self.extent();
         let mut extent = known;
@@ -200,7 +202,7 @@ impl<F: Format> Shared<F> {
         let there = self.seal.end_now(&*self.file, &extent, there).map_err(fail)?;
         let mut scanner = Scanner::of_frames(self.framing, extent.end, there);
         let mut blocks = Vec::new();
-        // The index may reach on beyond a log that ended below its mark.
+        // The index may have entries after the end of a log that ended below its mark.
         let mut block_start = self.state().block_start.min(extent.end);
         while let Scanned::Record { offset, frame } = scanner.next(&*self.file).map_err(fail)? {
             extent.push(offset, frame);
@@ -218,7 +220,7 @@ impl<F: Format> Shared<F> {
         let mut state = self.state();
         if state.extent == known {
             if extent.end > known.end {
-                // Records lie there now. What is damaged before the first one still is.
+                // Records lie there now. Damage before the first record stays.
                 state.damage.take_if(|damage| damage.offset >= known.start);
                 state.after = None;
                 state.beyond = None;
@@ -227,7 +229,7 @@ impl<F: Format> Shared<F> {
             state.block_start = block_start;
             let mut index = self.index();
             if extent.end > known.end {
-                // What was there before is another log's, or this one's again.
+                // The entries were another log's, or are this log's again.
                 index.cut(known.end);
             }
             for entry in blocks {
@@ -246,7 +248,7 @@ impl<F: Format> Shared<F> {
             let same = (mark.start, mark.first_sum) == (extent.start, extent.first_sum);
             same && extent.records > 0 && mark.records > 0 && mark.end > extent.end
         };
-        // A writer that cuts the end lowers the mark before it cuts.
+        // A writer that cuts the end lowers the mark first.
         if !damaged
             && mark.as_ref().is_some_and(lost)
             && self.load_mark().as_ref().is_some_and(lost)

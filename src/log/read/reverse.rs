@@ -14,8 +14,8 @@ use crate::scan::{Damage, OnCorrupt};
 use crate::slice::part;
 use crate::storage::File;
 
-/// Walks backwards, in memory for one block of the index and its records. Damage is raised once the
-/// records after it are given.
+/// Walks backwards. Holds one block of the index with all records in memory. Gives the records
+/// after damage first, then the damage as an error.
 pub struct Reverse<F: Format> {
     shared: Arc<Shared<F>>,
     /// The bytes, and the damage after the log's valid prefix if the walk begins after it.
@@ -25,7 +25,7 @@ pub struct Reverse<F: Format> {
     start: u64,
     /// Byte after the records still to be read.
     end: u64,
-    /// The block's bytes, and the byte of the log at which they begin.
+    /// The block's bytes, and their first byte in the log.
     bytes: Vec<u8>,
     base: u64,
     /// Records of the block still to be given.
@@ -82,7 +82,8 @@ impl<F: Format> Log<F> {
         self.reverse_over(start, end, beyond)
     }
 
-    /// With `beyond`, from the last byte there is: what follows the last damage, then that.
+    /// With `beyond`, from the last byte of the files: the records after the last damage, then the
+    /// damage.
     fn reverse_over(&self, start: u64, end: u64, beyond: bool) -> Result<Reverse<F>> {
         let shared = self.shared.clone();
         let cuts = shared.cuts.load(Ordering::Acquire);
@@ -127,7 +128,7 @@ impl<F: Format> Reverse<F> {
         Ok(Some(F::show(ordinal, offset, frame, record)))
     }
 
-    /// Read the block that ends at `end`, or what lies after the last damage in it.
+    /// Read the block that ends at `end`, or the records after the block's last damage.
     fn load(&mut self) -> Result<()> {
         let (end, shared) = (self.end, self.shared.clone());
         let near = shared.index().last_where(|entry| entry.offset < end);
@@ -161,7 +162,8 @@ impl<F: Format> Reverse<F> {
             let found = cursor.advance().map_err(|e| shared.explain(base, self.cuts, e))?;
             let fresh = cursor.damages().get(looked_at..).unwrap_or_default();
             looked_at += fresh.len();
-            // A torn tail is the end of the log. Records that may lie inside it are part of it.
+            // A torn tail is the end of the log. Records inside the tail may be parts of its
+            // payload.
             let is_damaged = fresh.iter().any(|damage| !is_torn(damage));
             if is_damaged || !cursor.is_proved() {
                 self.bytes.clear();

@@ -27,7 +27,7 @@ impl<F: Framing> Search<'_, F> {
         let (tail, head) = (scanner(), scanner());
         let mut chain = Walked { tail, head, records: 0, is_broken: false, goal };
         let led_to = self.walk(&mut chain, candidate);
-        // A chain inside a payload is short. Keep the longer one.
+        // A chain inside a payload is short. Keep the longer chain.
         let led_further = |known: &Walked<F>| known.head.position() > chain.head.position();
         self.learnt.chain = Some(known.filter(led_further).unwrap_or(chain));
         led_to
@@ -50,7 +50,7 @@ impl<F: Framing> Search<'_, F> {
         Ok(at == candidate && !is_new)
     }
 
-    /// Step over a record, or over a damaged one of which a length leads on.
+    /// Step over an intact record, or over a damaged record with a length that leads on.
     fn step(&mut self, scanner: &mut Scanner<F>, trailers: &mut Trailers) -> io::Result<bool> {
         let at = scanner.position();
         match scanner.next(&self.near)? {

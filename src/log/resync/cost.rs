@@ -26,8 +26,8 @@ fn every_second<F: Framing>(framing: F, damaged: usize) -> Counted {
     file
 }
 
-/// Read a file as a cursor does that passes over damage: how many records are given, how many of them
-/// proved, and the damages.
+/// Read a file like a cursor that passes over damage. Returns the number of records, the number of
+/// proved records, and the damages.
 fn walk<F: Framing>(
     file: &Counted,
     framing: F,
@@ -57,7 +57,7 @@ fn walk<F: Framing>(
     }
 }
 
-/// A budget as that of a long log, of which the 64 MiB that every search has are a small part.
+/// A budget like a long log's, in which the 64 MiB of every search are a small part.
 fn with_budget<F: Framing>(file: &Counted) -> Learnt<F> {
     let size = file.bytes.len() as u64;
     let mut learnt = Learnt::default();
@@ -66,7 +66,8 @@ fn with_budget<F: Framing>(file: &Counted) -> Learnt<F> {
     learnt
 }
 
-/// Check that a log of a format, every second record damaged, is read a few times at most, whatever its size.
+/// Check that a walk reads a log of a format, with every second record damaged, only a few times,
+/// whatever the log's size.
 pub fn is_linear<F: Framing>(framing: F) {
     for damaged in [1_000, 4_000] {
         for rescue in [false, true] {
@@ -81,8 +82,9 @@ pub fn is_linear<F: Framing>(framing: F) {
     }
 }
 
-/// Heads that each claim most of the file, with an intact record after each, and only those at the end are
-/// proved: for each head the rest of the file was searched. The search ends, and the report says so.
+/// Many heads each claim most of the file, an intact record follows each head, and only the last
+/// records are proved: for each head, a walk searched the rest of the file. Now the search ends,
+/// and the report says so.
 #[test]
 fn a_search_that_would_be_quadratic_ends() {
     let framing = Toy::new(1 << 32);

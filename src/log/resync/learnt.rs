@@ -1,5 +1,5 @@
-//! The memory of one walk over damage: places it already found, and the bytes it may still read. Without both, the
-//! time to read a log with many damaged records grows with the square of the log's size.
+//! The memory of one walk over damage: found places, and budgets of bytes to read. Without both,
+//! the time to read a log with many damaged records grows with the square of the log's size.
 
 use std::fmt::{self, Debug, Formatter};
 use std::io;
@@ -21,12 +21,12 @@ const BLOCK_BYTES: usize = 16 << 10;
 /// The number of blocks in memory.
 const BLOCKS: usize = 32;
 
-/// The places that a walk over damage found, and its budgets.
+/// The places found by a walk over damage, and the walk's budgets.
 pub struct Learnt<F: Framing> {
     /// The records that end near the damage, by the lengths at their ends.
     pub trailers: Trailers,
-    /// The same for the heads of chains, further on. All chains share it: with one for each candidate, each candidate
-    /// read the rest of the file again.
+    /// The same for the heads of chains, further on. All chains share one: with one for each
+    /// candidate, each candidate read the rest of the file again.
     pub ahead: Trailers,
     /// The chain of records that was walked last.
     pub chain: Option<Walked<F>>,
@@ -34,8 +34,8 @@ pub struct Learnt<F: Framing> {
     pub search: Budget,
     /// The bytes that checks for one wrong bit in a length may still read.
     pub corrections: Budget,
-    /// A damaged record claims more bytes than the log has. It may be torn, and its payload may hold all records after
-    /// it.
+    /// A damaged record claims more bytes than the log has. The record may be torn, and its payload
+    /// may hold all later records.
     pub is_torn: bool,
     /// The end of the bytes searched for data, and the end of the data.
     pub data: Option<(u64, u64)>,
@@ -61,8 +61,8 @@ impl<F: Framing> Default for Learnt<F> {
 }
 
 impl<F: Framing> Learnt<F> {
-    /// Begin to read on after the damage at `at`, in a log whose bytes end at `end`; returns where its data
-    /// ends. A log that grew since the last damage has new bytes and a new budget.
+    /// Begin to read on after the damage at `at`, in a log whose bytes end at `end`; returns the
+    /// end of the data. A log that grew since the last damage has new bytes and a new budget.
     pub fn begin(&mut self, file: &dyn File, at: u64, end: u64) -> io::Result<u64> {
         if self.data.is_none_or(|(known_end, _)| known_end != end) {
             let budget = Budget::for_bytes(end.saturating_sub(at));
@@ -88,7 +88,7 @@ impl<F: Framing> Debug for Learnt<F> {
     }
 }
 
-/// A chain of records, which may have damaged ones in it whose lengths lead on.
+/// A chain of records. Damaged records belong to the chain if a length leads on.
 #[derive(Debug)]
 pub struct Walked<F: Framing> {
     /// Reads the chain again, next to the search, to tell which candidates are on the chain.
@@ -99,12 +99,12 @@ pub struct Walked<F: Framing> {
     pub records: u64,
     /// No record of the chain follows the head.
     pub is_broken: bool,
-    /// The border and the end of the data that it was walked for.
+    /// The border and the end of data at the time of the walk.
     pub goal: (Option<u64>, u64),
 }
 
-/// Blocks of the file that were read last. A walk over damage looks at a few places that each move
-/// on: the damage, where its length leads, and both ends of the chain. One window would be read
+/// The blocks of the file read last. A walk over damage looks at a few places that each move on:
+/// the damage, the target of its length, and both ends of the chain. A single window would be read
 /// again at each step from one place to another.
 #[derive(Debug, Default)]
 struct Window {
@@ -117,7 +117,7 @@ struct Window {
 pub struct Near<'a> {
     file: &'a dyn File,
     window: Arc<Mutex<Window>>,
-    /// A byte, and its bits that are read as their opposites.
+    /// A byte, and its bits to read inverted.
     flip: Option<(u64, u8)>,
 }
 

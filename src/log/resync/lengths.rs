@@ -1,4 +1,4 @@
-//! The end of a damaged record, by the lengths at its beginning and its end.
+//! The end of a damaged record, by the lengths at its begin and end.
 
 use std::io;
 
@@ -41,7 +41,7 @@ impl<F: Framing> Search<'_, F> {
         Ok(None)
     }
 
-    /// The end of the damaged record at `at`, if one of its lengths leads on.
+    /// The end of the damaged record at `at`, if a length leads on.
     pub(super) fn own_end(&mut self, trailers: &mut Trailers, at: u64) -> io::Result<Option<u64>> {
         if let Some(end) = self.end_by(trailers, at)? {
             return Ok(Some(end));
@@ -53,8 +53,8 @@ impl<F: Framing> Search<'_, F> {
         }
     }
 
-    /// The end of the damaged record at `at`, if only one bit of its length is wrong: the checksum tells which
-    /// bit. A format whose records end with their length needs no such guess.
+    /// The end of the damaged record at `at`, if a single bit of its length is wrong: the checksum
+    /// finds the bit. A format with lengths at the ends of records needs no guess.
     pub(super) fn corrected_end(&mut self, at: u64) -> io::Result<Option<u64>> {
         if F::TRAILER_BYTES > 0 {
             return Ok(None);
@@ -76,7 +76,7 @@ impl<F: Framing> Search<'_, F> {
             let len = len_of(&other).filter(|&len| Some(len) != as_found && len <= left);
             guesses.extend(len.map(|len| (len, at + byte as u64, bit)));
         }
-        // The longest length that fits: a shorter one could end inside the payload.
+        // Take the longest fitting length: a shorter length could end inside the payload.
         guesses.sort_unstable_by(|a, b| b.cmp(a));
         for (len, byte, bit) in guesses {
             if !self.learnt.corrections.take(len) {

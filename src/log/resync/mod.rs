@@ -1,27 +1,29 @@
-//! The search for the next record after damage. Cursors, splits, Arrow, verify and salvage all use it, so they
-//! give one answer.
+//! The search for the next record after damage. Cursors, splits, Arrow, verify and salvage all
+//! search here, and therefore give one answer.
 //!
-//! Payloads may contain whole records, so bytes that parse after a damaged record need not be a record of
-//! the log. These rules decide, in this order:
+//! Payloads may contain whole records. So bytes after a damaged record that parse need not be a
+//! record of the log. The following rules decide, in order:
 //!
 //! 1. After the last acknowledged byte nothing counts: the first damage there is a torn tail.
-//! 2. A damaged record whose length leads on to an intact record, to a known border or to the end of
-//!    the data is one lost record; nothing inside it is tried.
-//! 3. A record is *proved* if the records from it on reach a known border or the end of the data, or
-//!    outlive the largest possible end of the damaged record.
+//! 2. A damaged record counts as one lost record if its length leads on to an intact record, to a
+//!    known border or to the end of the data; nothing inside the record is tried.
+//! 3. A record is *proved* if the records from it on reach a known border or the end of the data,
+//!    or outlive the largest possible end of the damaged record.
 //! 4. Inside the stretch that the damaged record's own length claims, a record counts only if a
-//!    chain that begins there is proved, which refutes the claim.
-//! 5. Any other intact record counts, as one that is not proved.
+//!    chain from the record on is proved, which refutes the claim.
+//! 5. Any other intact record counts, but unproved.
 //!
-//! A rescue also takes what 4 leaves out, and 2 where only one length says so, as not proved.
+//! A rescue also takes the records that rule 4 leaves out, and those of rule 2 if only one length
+//! leads on, all unproved.
 //!
-//! A length that leads beyond the data may be that of a torn record, whose payload may end with the
-//! data: then nothing after it is proved, and all of it may lie inside that record. If one bit of a
-//! length is wrong, the checksum tells which one. A shorter length than the one found is only believed
-//! if the records after it are proved: a payload can be made so that a part of it has its checksum.
+//! A length that leads beyond the data may belong to a torn record, whose payload may end with the
+//! data. Then no later record is proved, because all of them may lie inside the torn record. If one
+//! bit of a length is wrong, the checksum shows which bit. A shorter length than the found length
+//! is believed only if the records after it are proved: an attacker can make a payload in which a
+//! part has the right checksum.
 //!
-//! Work is linear: a walk keeps the chain that it followed last, and a [`Budget`](crate::scan::search::Budget)
-//! ends the search where records lie within each other so that it could be quadratic.
+//! Work is linear: a walk keeps the last chain, and a [`Budget`](crate::scan::search::Budget) ends
+//! the search if records lie within each other and make the search quadratic.
 
 mod chain;
 #[cfg(test)]
@@ -139,7 +141,8 @@ pub fn resync<F: Framing>(
     Ok(Resync { damage: Some(damage), next: goes_on.map(counted), inside, after: None })
 }
 
-/// Go on with an intact record that does not follow the one before: none of its own bytes is damaged.
+/// Continue with an intact record that does not follow the record before: its own bytes are
+/// undamaged.
 fn at_unlinked<F: Framing>(stretch: Stretch<'_, F>, bad: &Bad, name: &str) -> Resync {
     let Stretch { at, ordinal, .. } = stretch;
     let lost = bad.found.checked_sub(bad.expected);

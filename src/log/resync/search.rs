@@ -1,4 +1,4 @@
-//! One search: the places that the next record may begin at, in the order of the rules.
+//! One search: the places where the next record may begin, in the order of the rules.
 
 use std::io;
 
@@ -17,11 +17,11 @@ const SHORT_RECORD_BYTES: u64 = 4 << 10;
 pub struct Stretch<'a, F> {
     /// The log's bytes.
     pub file: &'a dyn File,
-    /// How records lie in them.
+    /// How records lie in the bytes.
     pub framing: F,
     /// Byte of the damage.
     pub at: u64,
-    /// Byte at which reading ends.
+    /// Byte after the last byte to read.
     pub end: u64,
     /// Number of the damaged record, where it is known.
     pub ordinal: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Next {
     pub(super) offset: u64,
     /// Number of the record there.
     pub(super) ordinal: Option<u64>,
-    /// Records lost before it.
+    /// Records lost before the candidate.
     pub(super) lost: Option<u64>,
     pub(super) proved: bool,
     /// It may lie inside a damaged record.
@@ -42,7 +42,7 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// After one damaged record.
+    /// The next record, after one damaged record.
     fn one_lost(offset: u64, proved: bool) -> Self {
         Self { offset, ordinal: None, lost: Some(1), proved, inside: false }
     }
@@ -53,7 +53,7 @@ pub(super) struct Chain {
     pub(super) proved: bool,
     /// The byte after its last record.
     pub(super) end: u64,
-    /// Number of the candidate, if a border tells.
+    /// Number of the candidate, if a border gives it.
     pub(super) ordinal: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Search<'a, F: Framing> {
     /// The log's bytes, those near the damage in memory.
     pub(super) near: Near<'a>,
     pub(super) learnt: &'a mut Learnt<F>,
-    /// Byte after the last one that is not zero.
+    /// Byte after the last byte other than zero.
     pub(super) data_end: u64,
     /// Up to where a record can reach.
     pub(super) reach: u64,
@@ -95,7 +95,8 @@ impl<'a, F: Framing> Search<'a, F> {
         // A length that leads over a known border is none.
         let limit = self.border.map_or(u64::MAX, |border| border.offset);
         let claimed = self.claimed_end(at)?.filter(|&claimed| claimed <= limit);
-        // A torn record ends with the data. So may a record in its payload.
+        // A torn record ends with the data. A record in the torn record's payload may end there,
+        // too.
         let is_torn = claimed.is_some_and(|claimed| claimed > self.reach);
         let fits = match claimed {
             Some(claimed) => self.is_end(claimed) || self.parses_at(claimed)?,
@@ -149,7 +150,7 @@ impl<'a, F: Framing> Search<'a, F> {
         Ok(self.border.map(at_border))
     }
 
-    /// A torn record may hold all records after it, so none of them is proved.
+    /// A torn record may hold all later records, so every later record is unproved.
     pub(super) fn judged(&self, next: Next) -> Next {
         match self.learnt.is_torn {
             true => Next { proved: false, inside: true, ..next },
@@ -164,8 +165,8 @@ impl<'a, F: Framing> Search<'a, F> {
     /// After a record of which only the content is damaged.
     fn after_framed(&mut self, end: u64) -> io::Result<Next> {
         let mut offset = end;
-        // A damaged length may meet the equal length of the next record where its trailer should
-        // be; then the true end is before that.
+        // A damaged length may lead to an equal length in the next record, in place of the trailer.
+        // Then the true end lies before.
         let sooner = end - F::TRAILER_BYTES as u64;
         if !self.parses_at(end)?
             && self.start_by_trailer(sooner)? == Some(self.stretch.at)
@@ -176,20 +177,20 @@ impl<'a, F: Framing> Search<'a, F> {
         self.after_one(offset)
     }
 
-    /// After one damaged record, which ends where a record begins or the data ends.
+    /// After one damaged record that ends at the begin of a record or the end of the data.
     fn after_one(&mut self, offset: u64) -> io::Result<Next> {
         let proved = self.is_end(offset) || self.follow(offset)?.proved;
         Ok(Next::one_lost(offset, proved))
     }
 
-    /// The first intact record inside the damaged one, which ends at `end`.
+    /// The first intact record inside the damaged record, which ends at `end`.
     pub(super) fn first_inside(&mut self, end: u64) -> io::Result<Option<u64>> {
         self.find(self.stretch.at + 1, end)
     }
 
-    /// How many records are lost up to a candidate, by the length that stands before it: one that
-    /// begins at the damage, or two whose common border the first one's length tells. A length that
-    /// leads over a known border is none.
+    /// How many records are lost up to a candidate, by the length in front of the candidate: one
+    /// record that begins at the damage, or two records, if the first one's length gives their
+    /// common border. A length that leads over a known border does not count.
     fn lost_by_trailer(&self, candidate: u64, claimed: Option<u64>) -> io::Result<Option<u64>> {
         let is_over_border = self.border.is_some_and(|border| border.offset < candidate);
         Ok(match self.start_by_trailer(candidate)? {

@@ -1,4 +1,5 @@
-//! Where reading goes on after damage: by lengths at both ends of a record, borders and chains.
+//! The place to read on after damage: by lengths at both ends of a record, by borders and by
+//! chains.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -20,7 +21,7 @@ const LIMIT: u64 = 100_000;
 struct Log {
     file: Counted,
     limit: u64,
-    /// What the index knows: byte and number.
+    /// The entries of the index: byte and number.
     index: Vec<(u64, u64)>,
     known_end: Option<u64>,
     unacknowledged_from: Option<u64>,
@@ -34,7 +35,7 @@ fn codec(limit: u64) -> Toy {
     Toy::new(limit)
 }
 
-/// A record of this size; its payload leads nowhere.
+/// A record of the given size; no length in the payload leads to a record.
 fn record(size: usize) -> Vec<u8> {
     let mut record = Vec::new();
     codec(LIMIT).encode(&mut record, 7, &vec![0xff; size - FRAMING_BYTES]);
@@ -75,7 +76,7 @@ impl Log {
         self.write(at, &len.to_le_bytes())
     }
 
-    /// Write another length at the end of the record that ends at this byte.
+    /// Write another length at the end of the record that ends at `end`.
     fn trailer(self, end: usize, len: u64) -> Self {
         self.write(end - 8, &len.to_le_bytes())
     }
@@ -100,7 +101,7 @@ impl Log {
         Stretch { file: &self.file, framing, at, end, ordinal: number, rescue }
     }
 
-    /// Where reading goes on after the damage at a byte.
+    /// The place to read on after the damage at a byte.
     fn resync_at(&self, at: u64) -> Resync {
         self.resync_with(at, &mut Learnt::default())
     }
@@ -133,11 +134,11 @@ impl Log {
     }
 }
 
-/// One record is lost, and the next one is proved.
+/// One record is lost, and the next record is proved.
 const ONE_LOST: Option<(u64, Option<u64>, bool, Option<u64>)> = Some((200, Some(8), true, Some(1)));
 
-/// A follower had one budget for its life, that of the log at the first damage. Once it was spent, the follower
-/// found no record after later damage.
+/// A follower had one budget for its life, from the log's size at the first damage. Once the budget
+/// was spent, the follower found no record after later damage.
 #[test]
 fn a_log_that_grew_has_a_new_budget() {
     let mut log = Log::of([record(100).repeat(5), vec![0; 500]].concat()).content(100);
@@ -161,7 +162,7 @@ fn a_damaged_payload_is_one_lost_record() {
     assert_eq!((damage.first_lost, damage.records_lost), (Some(7), Some(1)));
     assert!(damage.next_proved && after.is_none());
     assert_eq!(next, Some((200, Some(8))));
-    // Its number is not known.
+    // Without a number for the record.
     let nameless = Log { number: None, ..damaged };
     assert_eq!(nameless.goes_on(), Some((200, None, true, Some(1))));
 }
@@ -206,13 +207,13 @@ fn a_chain_proves_a_record_by_what_it_reaches() {
     let broken = || log(5).content(100).wiped(300).wiped(400);
     let proved = |log: Log| log.goes_on().unwrap().2;
     assert!(!proved(broken()));
-    // The end of the data, also over a damaged record of which one length leads on.
+    // The end of the data, also over a damaged record with a length that leads on.
     assert!(proved(log(3).content(100)));
     assert!(proved(log(4).content(100).trailer(400, u64::MAX)));
     assert!(proved(log(5).content(100).trailer(400, u64::MAX)));
     assert!(proved(log(5).content(100).head(300, u64::MAX)));
     assert!(!proved(log(5).content(100).wiped(400)));
-    // A border; what leads over it proves nothing.
+    // A border; a length that leads over the border proves nothing.
     assert!(proved(Log { index: vec![(300, 9)], ..broken() }));
     assert!(proved(Log { known_end: Some(300), ..broken() }));
     assert!(!proved(Log { index: vec![(250, 9)], ..broken() }));
@@ -240,14 +241,14 @@ fn a_length_that_leads_on_is_believed() {
         let found = known.resync_at(100).damage.unwrap();
         assert_eq!((found.end, found.next_intact), (200, None));
     }
-    // Of two trailers that lead back, the one that leads on.
+    // Two trailers lead back, and the search takes the trailer that leads on.
     let payload = log(4).head(100, u64::MAX).trailer(160, 40);
     assert_eq!(payload.goes_on(), ONE_LOST);
 }
 
 #[test]
 fn a_length_that_leads_over_a_border_is_none() {
-    // Both lengths of the damaged record are wrong; one of them leads to a record further on.
+    // Both lengths of the damaged record are wrong; one length leads to a record further on.
     let by_head = || log(5).head(100, 180).trailer(200, u64::MAX);
     assert_eq!(by_head().goes_on(), Some((300, Some(8), true, Some(1))));
     let at_its_end = Log { index: vec![(300, 9)], ..by_head() };
@@ -271,7 +272,7 @@ fn a_border_after_the_end_says_nothing_of_what_lies_before_it() {
         ends.write(200, &record(50)).write(250, &[0xee; 50])
     };
     assert_eq!(claims().goes_on(), None);
-    // A record ends at the border, so that the claim is wrong.
+    // A record ends at the border, so the claim is wrong.
     let at_the_end = Log { known_end: Some(300), ..claims() };
     assert_eq!(at_the_end.goes_on(), Some((200, None, false, None)));
     assert_eq!(Log { known_end: Some(301), ..claims() }.goes_on(), None);
@@ -287,7 +288,7 @@ fn the_records_of_a_search_are_counted_by_the_next_border() {
     assert_eq!(known(vec![(600, 12)]).goes_on(), Some((300, Some(9), true, Some(2))));
     let over_damage = Log { index: vec![(600, 12)], ..searched().content(400) };
     assert_eq!(over_damage.goes_on(), Some((300, Some(9), true, Some(2))));
-    // A border before it tells nothing of it, and does not end the chain.
+    // A border before the record says nothing about it, and does not end the chain.
     assert_eq!(known(vec![(200, 8)]).goes_on(), Some((300, None, true, None)));
     // Numbers that contradict each other count nothing.
     assert_eq!(known(vec![(400, 3)]).goes_on(), Some((300, Some(2), true, None)));
@@ -306,10 +307,10 @@ fn where_nothing_parses_reading_goes_on_at_the_border() {
 
 #[test]
 fn the_length_before_a_record_says_how_many_are_lost() {
-    // It leads to where the damaged record ends by its own head.
+    // The length leads to the end of the damaged record by the record's own head.
     let two = log(5).trailer(200, u64::MAX).head(200, u64::MAX);
     assert_eq!(two.goes_on(), Some((300, Some(9), true, Some(2))));
-    // It leads somewhere else.
+    // The length leads somewhere else.
     let unknown = log(5).head(100, u64::MAX).trailer(200, u64::MAX).content(200);
     assert_eq!(unknown.goes_on(), Some((300, None, true, None)));
 }
@@ -331,7 +332,7 @@ fn a_record_of_more_than_64_mib_ends_where_the_next_one_says() {
     assert_eq!(log.goes_on(), Some((next, Some(8), true, Some(1))));
 }
 
-/// The last byte of the record before and the first ones of the damaged one look like a record.
+/// The last byte of the record before and the first bytes of the damaged record look like a record.
 #[test]
 fn bytes_before_the_damage_are_not_looked_at() {
     let before = || log(6).write(99, &record(276)).write(375, &record(125));
@@ -347,7 +348,8 @@ fn inside_what_a_record_claims_only_a_proved_chain_counts() {
     // It may be a torn record, whose payload ends with the data by chance.
     assert_eq!(claims(5).goes_on(), Some((200, None, false, None)));
     assert_eq!(claims(14).goes_on(), Some((200, None, true, None)));
-    // One chain breaks, the next one is proved: the claim is refuted, and the first one counts too.
+    // One chain breaks, the next chain is proved: the claim is refuted, and the first record counts
+    // too.
     assert_eq!(claims(7).wiped(300).goes_on(), Some((200, None, false, None)));
     // None is proved before the claimed end: the record there counts, those inside do not.
     let none = claims(14).wiped(300).wiped(400).wiped(1000).wiped(1300);
@@ -364,7 +366,7 @@ fn a_length_may_meet_the_equal_one_of_the_next_record() {
     bytes.extend(record(100));
     let met = Log::of(bytes).head(100, 88);
     assert_eq!(met.goes_on(), ONE_LOST);
-    // A record that begins with the trailer of the damaged one.
+    // A record that begins with the damaged record's trailer.
     let nested = log(5).content(100).wiped(200).write(192, &record(100));
     assert_eq!(nested.goes_on(), Some((200, Some(8), false, Some(1))));
 }
@@ -385,7 +387,7 @@ fn after_the_last_acknowledged_byte_nothing_counts() {
     }
     let acknowledged = Log { unacknowledged_from: Some(101), ..log(4).content(100) };
     assert_eq!(acknowledged.goes_on(), ONE_LOST);
-    // No search reaches it.
+    // No search reaches the place.
     let searched = |from| Log { unacknowledged_from: Some(from), ..log(4).wiped(100).wiped(200) };
     assert_eq!(searched(300).goes_on(), None);
     assert_eq!(searched(400).goes_on(), Some((300, None, true, None)));
@@ -443,7 +445,7 @@ fn a_rescue_reads_inside_a_damaged_record() {
     assert!(damage.reason.starts_with("deed 7: unwritten") && found.after.is_none());
     let found = inside(162, next);
     assert_eq!((found.next, found.damage.unwrap().end), (None, next));
-    // A damaged record without one inside, and a last one.
+    // A damaged record without a record inside, and a last record.
     let without = rescue(log(4).content(100)).resync_at(100);
     assert_eq!((without.next, without.after.is_none()), (Some((200, Some(8))), true));
     let mut last = nested();

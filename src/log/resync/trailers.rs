@@ -10,12 +10,12 @@ use crate::scan::search::Budget;
 use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
-/// At most so many spans are kept, about 50 MiB. Beyond that, a search reads bytes again.
+/// The largest number of spans, about 50 MiB. Beyond the limit, a search reads bytes again.
 const SPANS_MAX: usize = 1 << 20;
-/// A record that begins further ahead than this drops the spans.
+/// A jump further ahead than this drops the spans.
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
-/// Spans: from the byte that a length leads back to, to the end of that length.
+/// Spans: from the byte that a length leads back to, to the end of the length.
 #[derive(Debug, Default)]
 pub struct Trailers {
     /// Spans that begin before are not known.
@@ -27,8 +27,8 @@ pub struct Trailers {
 }
 
 impl Trailers {
-    /// The first end after byte `after`, and not after `most`, whose length leads back to `at`. Bytes
-    /// that are read for it come out of the budget: a walk that jumps far ahead reads them again.
+    /// The first end after byte `after`, and not after `most`, whose length leads back to `at`.
+    /// Every read comes out of the budget: a walk that jumps far ahead reads the bytes again.
     pub fn next_end<F: Framing>(
         &mut self,
         file: &dyn File,
@@ -91,7 +91,7 @@ fn search<F: Framing>(
     Ok(None)
 }
 
-/// Begin and end of what the lengths span that end in the bytes `from + 1..=to`.
+/// Begin and end of the spans whose lengths end in the bytes `from + 1..=to`.
 fn spans_ending_in<F: Framing>(
     file: &dyn File,
     framing: F,
@@ -130,8 +130,8 @@ mod tests {
         (file, framing, edges)
     }
 
-    /// A fuzzer found a log of 215 KB with a damaged deed every 60 bytes: for each, all the bytes
-    /// after it were looked at, twenty times over, which took minutes.
+    /// A fuzzer found a log of 215 KB with a damaged deed every 60 bytes: for each deed, the search
+    /// looked at all later bytes, twenty times over, and took minutes.
     #[test]
     fn each_byte_is_looked_at_once_however_many_beginnings_are_asked_for() {
         let (file, framing, edges) = records(20_000);
@@ -141,15 +141,15 @@ mod tests {
             let end =
                 trailers.next_end(&file, framing, edge[0], edge[0], most, &mut budget()).unwrap();
             assert_eq!(end, Some(edge[1]));
-            // Hardly another length leads back, so that all bytes are asked for.
+            // Hardly another length leads back, so the test asks for all bytes.
             trailers.next_end(&file, framing, edge[0], edge[1], most, &mut budget()).unwrap();
         }
         let read = file.read();
         assert!(read < most + most / 100, "{read} bytes read of {most}");
     }
 
-    /// A walk along a chain of records looked far ahead between two records, dropped what was known of
-    /// the bytes between, and read them again: 12 s for 200 KB.
+    /// A walk along a chain of records looked far ahead between two records, dropped its knowledge
+    /// of the bytes between, and read them again: 12 s for 200 KB.
     #[test]
     fn a_look_ahead_forgets_nothing() {
         let (file, framing, edges) = records(20_000);

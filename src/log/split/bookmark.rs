@@ -1,8 +1,8 @@
 //! Bookmarks: places between records at which a reader goes on later, perhaps in another process.
 //!
-//! A bookmark has the byte, and byte and checksum of two records: the log's first one and the one
-//! before the place. By these, a log that only grew differs from one that was cut, replaced, or
-//! overwritten to the same length.
+//! A bookmark has a byte, and the byte and checksum of two records: the log's first record and the
+//! record before the place. A log that only grew keeps both records; after a cut, a replacement, or
+//! new records up to the same length, they differ.
 
 use std::fmt;
 
@@ -18,27 +18,27 @@ use crate::log::{Log, Shared};
 use crate::scan::framing::Frame;
 use crate::scan::{OnCorrupt, Scanned, Scanner};
 
-/// A place between two records of a log, with what distinguishes the log from another one.
+/// A place between two records of a log, and the log's distinguishing marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bookmark {
     /// Byte of the record to come.
     pub offset: u64,
     /// Number of the record to come, where records have numbers and it is known.
     pub ordinal: Option<u64>,
-    /// The first record that the log then had; `None` if it had none.
+    /// The log's first record at that time; `None` for a log without records.
     pub first: Option<Anchor>,
-    /// The record before it; `None` at the begin of a log and after damage.
+    /// The record before the place; `None` at the begin of a log and after damage.
     pub before: Option<Anchor>,
 }
 
 /// How far [`Book::advance`](crate::book::Book::advance) goes, or that of another log.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
-    /// Not beyond this place.
+    /// The last place.
     pub to: Option<Bookmark>,
-    /// At most so many records, but one at least.
+    /// The most records, but one at least.
     pub records: Option<u64>,
-    /// At most so many bytes with framing, but one record at least.
+    /// The most bytes with framing, but one record at least.
     pub bytes: Option<u64>,
     /// Only to where the log is known to be on stable storage, if it is known.
     pub durable: bool,
@@ -59,7 +59,7 @@ impl<F: Format> Log<F> {
         shared.bookmark_at(&snapshot, snapshot.extent.start)
     }
 
-    /// Where the record lies that begins at a byte.
+    /// The place of the record that begins at a byte.
     pub fn bookmark_of_offset(&self, offset: u64) -> Result<Bookmark> {
         let shared = self.usable()?;
         let snapshot = shared.snapshot();
@@ -262,8 +262,8 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// The last byte between records up to which `reach` goes, from `from` on and up to `end`;
-    /// `None` where damage hides it.
+    /// The last byte between records within `reach`, from `from` on and up to `end`; `None` if
+    /// damage hides the byte.
     fn bounded(&self, extent: Extent, from: u64, end: u64, reach: &Reach) -> Result<Option<u64>> {
         let bytes_to = reach.bytes.map(|bytes| from.saturating_add(bytes));
         let mut ordinal = 0;
@@ -294,7 +294,7 @@ impl<F: Format> Shared<F> {
                 return Ok(None);
             }
             ordinal = ordinal.saturating_add(1);
-            // One record is taken, however long it is.
+            // Take one record, of any length.
             if !within(scanner.position(), ordinal) && stop > from {
                 break;
             }
@@ -310,7 +310,8 @@ impl<F: Format> Shared<F> {
         Ok(there.max(acknowledged).max(sure_end(snapshot).saturating_add(1)))
     }
 
-    /// The end of what can be read after damage: of the last intact record, or of damage after that.
+    /// The end of the readable bytes after damage: the end of the last intact record, or of later
+    /// damage.
     fn end_after_damage(&self, snapshot: Snapshot, from: &Bookmark) -> Result<Bookmark> {
         let (file, there) = self.whole(&snapshot)?;
         let (sure, all) = (sure_end(&snapshot), self.end_of_all(&snapshot)?);
@@ -336,7 +337,7 @@ impl<F: Format> Shared<F> {
     }
 }
 
-/// Where a walk to a byte led.
+/// The end of a walk to a byte.
 enum Walked {
     /// To a record, or to the end.
     Border { ordinal: u64, before: Option<Anchor> },

@@ -1,8 +1,8 @@
-//! Which log it is, for a process that reads what another found in it.
+//! The identity of a log, for a process that reads another process's findings.
 //!
-//! Two of its records, by byte and checksum: the first and the last of what was found. Not the file's
-//! number nor a time, which a copy of the log on another node does not have; and not the first record
-//! alone, because logs often begin alike. Appending changes neither of the two.
+//! Two records, by byte and checksum: the first and the last known record. A copy of the log on
+//! another node lacks the file's number and times. The first record alone is too little, because
+//! logs often begin alike. Appending changes neither record.
 
 use std::fmt;
 use std::io;
@@ -32,14 +32,14 @@ pub struct Anchor {
 }
 
 impl Identity {
-    /// Of a log with this valid prefix; `None` of an empty one.
+    /// The identity of a log with this valid prefix; `None` for an empty log.
     pub(super) fn of(extent: &Extent) -> Option<Self> {
         let first = Anchor { offset: extent.start, sum: extent.first_sum };
         let last = Anchor { offset: extent.last_offset, sum: extent.last_sum };
         (extent.records > 0).then_some(Self([first, last]))
     }
 
-    /// Of what is no log: two places by byte and checksum.
+    /// The identity of something other than a log: two places by byte and checksum.
     #[cfg(feature = "nostr")]
     pub(crate) fn of_places(places: [(u64, u32); 2]) -> Self {
         Self(places.map(|(offset, sum)| Anchor { offset, sum }))
@@ -51,9 +51,9 @@ impl Identity {
         self.0.map(|anchor| (anchor.offset, anchor.sum))
     }
 
-    /// Refuse another log, which has bytes `head..end` now, and this mark beside it. Only an intact
-    /// record with another checksum proves that it is one: what is damaged, cut off or was dropped
-    /// says nothing. A record that has no checksum cannot be known to be intact, so there the mark
+    /// Refuse another log, with the present bytes `head..end` and the given mark. Only an intact
+    /// record with another checksum proves another log; damaged, cut or dropped records prove
+    /// nothing. Nobody can know a record without a checksum to be intact, so in its case the mark
     /// counts first.
     pub(in crate::log) fn check<C: Framing>(
         &self,
@@ -79,7 +79,7 @@ impl Identity {
         Self(found).check_is(self, path)
     }
 
-    /// Refuse what was found if it is not what was cut.
+    /// Refuse findings that differ from the cut.
     pub(crate) fn check_is(&self, cut: &Self, path: &Path) -> Result<()> {
         if self == cut {
             return Ok(());
@@ -93,7 +93,7 @@ impl Identity {
 }
 
 impl Anchor {
-    /// The intact record that begins there now; this one if there is none.
+    /// The intact record that begins there now; `self` if there is none.
     pub(in crate::log) fn now<C: Framing>(
         self,
         file: &dyn File,

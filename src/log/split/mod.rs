@@ -33,18 +33,18 @@ pub struct Split {
     pub offset: u64,
     /// Byte after the last one.
     pub end: u64,
-    /// Byte from which on nothing was acknowledged, where that is known.
+    /// Byte from which on nothing was acknowledged, if known.
     pub unacknowledged_from: Option<u64>,
     /// A byte known to lie between records: the end of what the mark vouches for.
     pub known_end: Option<u64>,
-    /// Which log it is a part of: another one at the path is refused.
+    /// The identity of the whole log: a reader refuses another log at the path.
     pub identity: Option<Identity>,
-    /// Size of a segment of a log that is cut into segments: without it a reader has to guess.
+    /// Size of a segment of a log in segments: without the size a reader has to guess.
     pub segment_bytes: Option<u64>,
 }
 
 impl Split {
-    /// A part from its numbers, for readers that got only these.
+    /// A part from its numbers, for readers with nothing but the numbers.
     pub fn new(path: PathBuf, offset: u64, end: u64) -> Self {
         let (ordinal, records, identity) = (None, None, None);
         let (unacknowledged_from, known_end, segment_bytes) = (None, None, None);
@@ -63,9 +63,9 @@ impl Split {
 }
 
 impl<F: Format> Log<F> {
-    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes` bytes:
-    /// `(to - from) / split_bytes + 1` at most. With `beyond`, a log that is damaged after its valid
-    /// prefix gets one more part for what lies there.
+    /// Cut the bytes `from..to`, which lie between records, into parts of about `split_bytes`
+    /// bytes: `(to - from) / split_bytes + 1` at most. With `beyond`, a log with damage after its
+    /// valid prefix gets one more part for the bytes there.
     pub fn splits_over(
         &self,
         split_bytes: u64,
@@ -91,13 +91,14 @@ impl<F: Format> Log<F> {
             let begin = if snapshot.numbered { extent.end } else { extent.start };
             let end = there.max(vouched).max(begin.saturating_add(1));
             let (mut offset, mut ordinal) = (begin, Some(extent.next()));
-            // Cut at the borders that the index still knows, each of which proves what is before it.
+            // Cut at the borders that the index still knows. Each border proves the records before
+            // it.
             while let Some(border) = shared.known_border(offset, end, split_bytes) {
                 let part = shared.part(&snapshot, (offset, border.offset), ordinal, None);
                 splits.push(Split { known_end: Some(border.offset), ..part });
                 (offset, ordinal) = (border.offset, border.ordinal);
             }
-            // What the mark counts there, if the log has not even so many bytes.
+            // The mark's count there, if the log has fewer bytes than the mark.
             let known = snapshot.evidence().known_end_after(offset);
             let counted = known.filter(|known| known.offset == end).and_then(|end| end.ordinal);
             let records = counted.zip(ordinal).and_then(|(end, first)| end.checked_sub(first));
@@ -156,7 +157,7 @@ impl<F: Format> Log<F> {
             path: place.log.clone(),
             format: format.clone(),
             framing,
-            // What the index knows proves more within a part that is damaged twice.
+            // The borders of the index prove more in a part with two damages.
             evidence: Evidence::new(
                 index_of(&common, &place, &found),
                 known,
@@ -211,19 +212,19 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// The first known border before `stop` at which a part that begins at `from` has all its bytes.
-    /// Not the last one with fewer: blocks just over half as long as a part would make twice as many
-    /// parts.
+    /// The first known border before `stop` that gives a part from `from` on all its bytes. The
+    /// last border with fewer bytes would not do: blocks just over half as long as a part would
+    /// make twice as many parts.
     fn known_border(&self, from: u64, stop: u64, split_bytes: u64) -> Option<Border> {
         let target = from.saturating_add(split_bytes.max(1));
         let entry = self.index().first_from(target).filter(|entry| entry.offset < stop);
         entry.map(|entry| Border { offset: entry.offset, ordinal: Some(entry.ordinal) })
     }
 
-    /// Where a part that begins at `from` ends.
+    /// The end of a part that begins at `from`.
     fn border(&self, from: u64, stop: Border, split_bytes: u64) -> Border {
         let border = self.known_border(from, stop.offset, split_bytes);
-        // A remnant much shorter than a part is not worth one of its own.
+        // A remnant much shorter than a part does not get a part of its own.
         border.filter(|border| stop.offset - border.offset >= split_bytes / 8).unwrap_or(stop)
     }
 }

@@ -9,11 +9,11 @@ use crate::scan::framing::{Frame, Framing};
 use crate::sidecar::INDEX_BLOCK_BYTES;
 use crate::transaction::{Part, Target};
 
-/// Appended with one write.
+/// The size of a write.
 const COPIED_BYTES: usize = 1 << 20;
 
 impl<F: Format> Shared<F> {
-    /// Append the parts but for their first `skip` bytes, which end with a record.
+    /// Append the parts except for their first `skip` bytes, a number of whole records.
     pub(super) fn append_parts(
         &self,
         state: &mut State,
@@ -61,18 +61,18 @@ impl<F: Format> Shared<F> {
 struct Copy {
     /// Bytes of the parts that are there already.
     skip: u64,
-    /// The log with what was copied.
+    /// The log with the copied records.
     extent: Extent,
     /// Records copied.
     appended: u64,
     /// The first record's head.
     head: Vec<u8>,
-    /// What is to be written next, and where.
+    /// The bytes of the next write, and their place.
     bytes: Vec<u8>,
     at: u64,
     /// Begin of the index's open block.
     block_start: u64,
-    /// Where blocks for the index may end: number of the record to come, and byte.
+    /// Possible ends of blocks for the index: number of the next record, and byte.
     cuts: Vec<(u64, u64)>,
 }
 

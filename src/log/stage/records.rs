@@ -1,4 +1,4 @@
-//! Records in staged files: what a task writes, and what a commit reads of it.
+//! Records in staged files, for the writing task and the reading commit.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::storage::{File, fork_generation};
 
 use crate::transaction::{Desk, Part, StagedFile};
 
-/// Staged with one write.
+/// The size of a write.
 const STAGED_BYTES: usize = 1 << 20;
 
 /// A staged file that gets records.
@@ -60,7 +60,7 @@ impl<F: Format> StagedWriter<F> {
         self.part.records + self.batch.len()
     }
 
-    /// Size so far, bytes.
+    /// Bytes up to now.
     pub(crate) fn bytes_len(&self) -> u64 {
         self.file.bytes_len() + self.batch.bytes_len() as u64
     }
@@ -73,8 +73,8 @@ impl<F: Format> StagedWriter<F> {
         Ok(Part { bytes, sum, ..self.part.clone() })
     }
 
-    /// Remove the file unless it is finished: it could not be committed. A process that was forked
-    /// has its parent's file, which goes on.
+    /// Remove the file unless finished: no commit could take the file. A forked child has its
+    /// parent's file, and leaves the file alone.
     pub(crate) fn give_up(&self, desk: &Desk<'_>) {
         if !self.is_finished && self.fork_generation == fork_generation() {
             let _ = self.file.discard(desk);
@@ -124,7 +124,7 @@ impl<'a, C: Framing> StagedReader<'a, C> {
         }
     }
 
-    /// Refuse a file with more in it than its part.
+    /// Refuse a file longer than its part.
     pub(crate) fn check_len(&self) -> Result<()> {
         let len = self.file.len();
         let len = len.map_err(|e| Error::io("look at the staged file", &self.path, e))?;
@@ -134,7 +134,7 @@ impl<'a, C: Framing> StagedReader<'a, C> {
         }
     }
 
-    /// The error of a file that is not as its task left it.
+    /// The error of a file that changed after its task ended.
     pub(crate) fn changed(&self, why: String) -> Error {
         let message = format!("the staged file changed since its task wrote it: {why}");
         Error::new(ErrorKind::Corrupt, message).at(&self.path)

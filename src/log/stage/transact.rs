@@ -1,7 +1,8 @@
 //! Transactions of a log: tasks stage encoded records, a commit copies them after the last record.
 //!
-//! The first head is written last, so that readers see all of a transaction or none of it, as of a
-//! batch. What a power cut left of one is compared with the staged files, and the rest is appended.
+//! The first head is written last: readers see all of a transaction or none of it, like a batch.
+//! After a power cut, the next opening compares the log's tail with the staged files, and appends
+//! the rest.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +27,8 @@ use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction, TransactionId,
 };
 
-/// Records that a task stages for a commit of its job. Dropped before it is finished, it removes them.
+/// Records of one task, staged for a commit of the job. Dropping an unfinished `Stage` removes the
+/// records.
 #[must_use]
 #[derive(Debug)]
 pub struct Stage<F: Format> {
@@ -50,7 +52,7 @@ impl<F: Format> Stage<F> {
         self.len() == 0
     }
 
-    /// Make the file durable. What this returns goes to the commit.
+    /// Make the file durable. Hand the returned part to the commit.
     pub fn finish(mut self) -> Result<Part> {
         self.staged.finish(&self.log.shared.desk()).map_err(|e| e.of(F::NAME))
     }
@@ -90,17 +92,17 @@ impl<F: Format> Log<F> {
         self.usable()?.desk().noted().map_err(|e| e.of(F::NAME))
     }
 
-    /// What was staged and not committed, by job.
+    /// The staged and uncommitted files, by job.
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
         self.usable()?.desk().staged().map_err(|e| e.of(F::NAME))
     }
 
-    /// Remove what a job staged, unless its commit has begun.
+    /// Remove a job's staged files, unless a commit of the job has begun.
     pub fn discard_staged(&self, job: &str) -> Result<bool> {
         self.usable()?.desk().discard(job).map_err(|e| e.of(F::NAME))
     }
 
-    /// Give up a commit that has begun and cannot be brought to its end.
+    /// Give up an unfinished commit that cannot be finished.
     pub fn abandon_transaction(&self) -> Result<Option<Transaction>> {
         let shared = self.usable()?;
         let desk = shared.desk();
@@ -119,17 +121,17 @@ impl<F: Format> Log<F> {
         shared.desk().note(id).map_err(|e| e.of(F::NAME))
     }
 
-    /// Where it keeps its transactions.
+    /// The store of the log's transactions.
     pub(crate) fn desk(&self) -> Result<Desk<'_>> {
         Ok(self.usable()?.desk())
     }
 
-    /// Take along what a job staged elsewhere, as far as it lies there.
+    /// Take over a job's staged files from another desk, as far as the files lie there.
     pub(crate) fn adopt_staged(&self, from: &Desk<'_>, job: &str, parts: &[Part]) -> Result<()> {
         self.writable()?.desk().adopt(from, job, parts).map_err(|e| e.of(F::NAME))
     }
 
-    /// Bring a commit to its end that has begun and failed.
+    /// Finish a commit that began and failed.
     pub fn finish_transaction(&self) -> Result<()> {
         let shared = self.writable_as_before()?;
         let _committing = lock(&shared.exclusive);
@@ -137,8 +139,8 @@ impl<F: Format> Log<F> {
     }
 }
 
-/// Whether all that lies after the records of a log is what a commit was copying when it died: it is
-/// staged, and the commit is brought to its end from there. `false` where that is not certain.
+/// Whether all bytes after the records of a log belong to a commit that a crash interrupted: the
+/// staged files have the bytes, and the commit continues from there. `false` if not certain.
 pub(crate) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Inspected<F>) -> bool {
     let (storage, file_mode) = (&*common.storage, common.file_mode);
     let staged_from = found.format.framing().shape().staged_from;
@@ -223,7 +225,8 @@ impl<F: Format> Target for Shared<F> {
         let records = parts.iter().map(|part| part.records).sum();
         let _held = lines::hold();
         let appended = {
-            // From here on no other thread appends: what lies at the place is the transaction's.
+            // From here on no other thread appends: the bytes at the place belong to the
+            // transaction.
             let _turn = self.turn();
             let mut state = self.state();
             let _guard = PoisonOnPanic(self);

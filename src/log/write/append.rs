@@ -1,7 +1,7 @@
 //! Appending.
 //!
-//! One write puts a record, or a whole batch, after the last one; one sync makes everything before
-//! it durable; then the mark follows. A crash between leaves a tail that recovery cuts.
+//! One write puts a record, or a whole batch, after the last record. One sync makes everything
+//! before durable. Then the mark follows. A crash between leaves a tail that recovery cuts.
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
@@ -20,11 +20,11 @@ pub struct Appended {
     pub ordinal: u64,
     /// Byte of the first record.
     pub offset: u64,
-    /// Byte after the last one.
+    /// Byte after the last record.
     pub end: u64,
 }
 
-/// What a batch must agree with, or is refused.
+/// The number and place that a batch demands; a mismatch refuses the batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
     /// Number of the batch's first record.
@@ -33,7 +33,7 @@ pub struct Wanted {
     pub first: Option<u64>,
 }
 
-/// Poisons the handle if appending panics, because what it knows of the log may be half changed.
+/// Poisons the handle if appending panics, because its view of the log may be half changed.
 pub(in crate::log) struct PoisonOnPanic<'a, F: Format>(pub(in crate::log) &'a Shared<F>);
 
 impl<F: Format> Drop for PoisonOnPanic<'_, F> {
@@ -45,12 +45,12 @@ impl<F: Format> Drop for PoisonOnPanic<'_, F> {
 }
 
 impl<F: Format> Log<F> {
-    /// For calls that write something new: a poisoned handle begins nothing of it.
+    /// For calls that write something new: a poisoned handle begins nothing new.
     pub fn writable(&self) -> Result<&Shared<F>> {
         self.writable_as_before().map_err(Error::if_poisoned_nothing_begun)
     }
 
-    /// For calls about something written before: a poisoned handle cannot say what became of it.
+    /// For calls about an earlier write: a poisoned handle cannot say whether the write survived.
     pub fn writable_as_before(&self) -> Result<&Shared<F>> {
         let shared = self.usable()?;
         if shared.mode == Mode::Read {
@@ -60,7 +60,7 @@ impl<F: Format> Log<F> {
         Ok(shared)
     }
 
-    /// Append one record, durably if the durability asks for it.
+    /// Append one record, durably if the durability option asks for a sync.
     #[inline]
     pub fn append_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
         let shared = self.writable()?;
@@ -74,7 +74,7 @@ impl<F: Format> Log<F> {
     pub fn commit_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_one(tag, payload)?;
-        // Only up to this record: others may have appended more since, which need not be waited for.
+        // Only up to this record: no need to wait for other threads' later records.
         shared.sync_to(appended.end)?;
         Ok(appended)
     }
@@ -145,8 +145,8 @@ impl<F: Format> Shared<F> {
         })
     }
 
-    /// Append one record that `write` writes after the last one; `in_one` says that all of it is in
-    /// `state.scratch` then.
+    /// Append one record. `write` writes the record after the last record. `in_one` says that
+    /// `write` leaves the whole record in `state.scratch`.
     pub(super) fn append_with(
         &self,
         payload_len: usize,
@@ -230,8 +230,8 @@ impl<F: Format> Shared<F> {
         if batch.records == 1 {
             self.write(state, bytes, offset)?;
         } else {
-            // The first head is written last: a reader sees the batch once all of it is there, and
-            // none of it if the rest finds no room.
+            // The first head is written last. A reader sees the batch once all bytes are there, and
+            // no record of the batch if the rest finds no room.
             let head = F::Framing::HEAD_BYTES;
             seeded!("first-head-first" => self.write(state, part(bytes, ..head), offset)?);
             self.write(state, part(bytes, head..), offset + head as u64)?;

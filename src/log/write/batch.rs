@@ -15,7 +15,7 @@ pub struct Batch<F: Format> {
     pub(super) last_at: usize,
     pub(super) first_sum: u32,
     pub(super) last_sum: u32,
-    /// Where blocks for the index may end: records before it, and byte.
+    /// Possible ends of blocks for the index: number of records before, and byte.
     pub(super) cuts: Vec<(u64, usize)>,
     /// The longest payload: the log may have a lower limit than the batch.
     pub(crate) payload_len_max: usize,

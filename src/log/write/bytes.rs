@@ -1,4 +1,4 @@
-//! The writes of an append: space for it, its bytes, and what is done where one fails.
+//! The writes of an append: reserve space, write the bytes, take back a failed write.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use crate::log::{Shared, State};
 use crate::sidecar::{Entry, INDEX_BLOCK_BYTES, Mark};
 use crate::storage::write_full;
 
-/// Appends up to this size go into preallocated space; longer ones extend the log themselves.
+/// Appends up to this size go into preallocated space; longer appends extend the log themselves.
 const SMALL_BYTES_MAX: u64 = 64 << 10;
-/// Space reserved ahead: as much as was written since the last sync, within these limits. It is
-/// written with zeros, which a sync has to wait for.
+/// Space reserved ahead: as many bytes as were written since the last sync, within these limits.
+/// Zeros fill the space, and a sync has to wait for the zeros.
 const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
 
 impl<F: Format> Shared<F> {
@@ -40,7 +40,7 @@ impl<F: Format> Shared<F> {
         if offset < state.block_start + INDEX_BLOCK_BYTES {
             return;
         }
-        // Advisory: without it `verify` finds less.
+        // Advisory: without the sum, `verify` finds less.
         let sum = self.seal.block_sum(&*self.file, state.block_start..offset);
         let sum = sum.ok().flatten().unwrap_or(0);
         let mut index = self.index();
@@ -51,8 +51,8 @@ impl<F: Format> Shared<F> {
         state.block_start = offset;
     }
 
-    /// Prepare for so many bytes more: what stands before the first record, and space. Positions
-    /// never overflow.
+    /// Prepare for `len` more bytes: the bytes before the first record, and space. Positions never
+    /// overflow.
     #[inline]
     pub(in crate::log) fn begin(&self, state: &mut State, len: u64) -> Result<()> {
         let Some(end) = state.extent.end.checked_add(len).filter(|&end| end < i64::MAX as u64)
@@ -72,7 +72,7 @@ impl<F: Format> Shared<F> {
             self.open_mark(state);
         }
         if state.extent.records == 0 {
-            // Before the records: without it they would look like damage.
+            // Before the records: without the header they would look like damage.
             self.seal
                 .begin(&*self.file, state.extent.first)
                 .map_err(|e| self.write_failed(state, e))?;
@@ -87,8 +87,8 @@ impl<F: Format> Shared<F> {
             let ahead = ahead.min(self.piece_bytes.unwrap_or(u64::MAX));
             match self.file.allocate(end.saturating_add(ahead)) {
                 Ok(true) => state.file_end = end + ahead,
-                // No space for that much, though the append itself may still fit. The log may have
-                // grown all the same; closing cuts it.
+                // The disk lacks the space, though the append itself may still fit. The log may
+                // have grown all the same; closing cuts it.
                 Ok(false) | Err(_) => {
                     state.allocates = false;
                     state.file_end = state.file_end.max(self.file.len().unwrap_or(0));
@@ -98,8 +98,8 @@ impl<F: Format> Shared<F> {
         Ok(())
     }
 
-    /// Have the mark on the disk say that the log is open, before anything is appended: a closed one
-    /// says nothing of what follows. Advisory: a closed mark makes recovery careful, not wrong.
+    /// Store the mark as open before anything is appended: a closed mark says nothing about later
+    /// records. Advisory: a closed mark makes recovery careful, not wrong.
     fn open_mark(&self, state: &mut State) {
         let (entries, chain) = self.index().summary_at(state.extent.end);
         let mark = Mark {
@@ -145,8 +145,8 @@ impl<F: Format> Shared<F> {
         })
     }
 
-    /// Writing on after the end of a file that another process cut would leave zeros where records
-    /// were, and the next sync would vouch for them.
+    /// Another process may have cut the file. Writing after the new end would leave zeros in place
+    /// of records, and the next sync would vouch for the zeros.
     pub(super) fn check_not_truncated(&self, state: &State) -> io::Result<()> {
         self.check_len(state.extent.end)
     }

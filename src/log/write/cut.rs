@@ -1,10 +1,10 @@
-//! Dropping the first records of a log, or its last ones. A crash at any step leaves the old or the new log, and
-//! nothing dropped ever comes back.
+//! Dropping the first records of a log, or the last. A crash at any step leaves the old or the new
+//! log, and no dropped record ever comes back.
 //!
-//! Begin: everything is synced, then the mark; the head marker is replaced, durably; then whole
-//! segments below it go, oldest first. End: the consumers above it are lowered, an intent is stored,
-//! durably; the mark is lowered; segments go, newest first, and the last one is cut and synced; the
-//! intent is removed. If the intent cannot be stored, the consumers are put back.
+//! Begin: sync everything, store the mark; replace the head marker, durably; then remove the whole
+//! segments below the head, oldest first. End: lower the consumers above the new end; store an
+//! intent, durably; lower the mark; remove segments, newest first; cut and sync the last segment;
+//! remove the intent. If the intent cannot be stored, put the consumers back.
 
 use std::io;
 
@@ -33,7 +33,7 @@ impl From<Error> for Failure {
 type Changed = std::result::Result<u64, Failure>;
 
 impl<F: Format> Shared<F> {
-    /// The consumers beside the log. A cut lowers them.
+    /// The log's consumers. A cut lowers them.
     pub fn consumers(&self) -> Consumers<'_> {
         let (storage, sidecar) = (&*self.common.storage, &*self.place.sidecar);
         Consumers { storage, sidecar, format: F::NAME }
@@ -51,8 +51,9 @@ impl<F: Format> Shared<F> {
                 return Ok(self.commits.durable());
             }
             let io = |doing: &str, e| self.broken(doing, e);
-            // A mark older than the head says nothing of what lies after it. So everything is synced
-            // first, and nothing torn can lie there until the mark of the new head is durable.
+            // A mark older than the head says nothing about later records. So sync everything
+            // first: then nothing after the head can be torn before the mark of the new head is
+            // durable.
             self.sync_file(&extent).map_err(Failure::Broken)?;
             self.store_mark(extent.mark(state.file_id), false).map_err(Failure::Broken)?;
             self.sync_mark()?;
@@ -103,7 +104,8 @@ impl<F: Format> Shared<F> {
                 Ok(()) => Failure::Refused(error),
                 Err(e) => Failure::Broken(self.not_put_back(&error, &e)),
             };
-            // Before the cut: a crash in between shows them records again, and never hides one.
+            // Before the cut: after a crash in between, consumers read records again, and never
+            // miss a record.
             self.consumers().lower(kept.end).map_err(&refuse)?;
             intent.store(storage, sidecar).map_err(|e| match Intent::load(storage, sidecar) {
                 Ok(Left::Absent) => refuse(e),
@@ -131,9 +133,9 @@ impl<F: Format> Shared<F> {
         })
     }
 
-    /// Call `change`, which says up to where the log is durable then, while no other thread appends or
-    /// syncs. A refusal leaves the handle usable. A failure half-way poisons it, and
-    /// the next opening finds the old or the new log.
+    /// Call `change` while no other thread appends or syncs. `change` returns the durable end. A
+    /// refusal leaves the handle usable. A failure half-way poisons the handle, and the next
+    /// opening finds the old or the new log.
     fn exclusively(&self, change: impl FnOnce(&mut State) -> Changed) -> Result<[Extent; 2]> {
         let _held = lines::hold();
         let mut cut = Ok([Extent::empty(0, 0); 2]);

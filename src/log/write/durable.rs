@@ -60,7 +60,7 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
-    /// What the durability option asks for after an append that ends at `end`.
+    /// Sync as the durability option asks after an append that ends at `end`.
     #[inline]
     pub fn after_append(&self, end: u64) -> Result<()> {
         match self.common.durability {
@@ -72,7 +72,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// The same for a series of batches that its caller syncs at its end.
+    /// The same for a batch in a series; the caller syncs after the series.
     pub(super) fn after_append_unsynced(&self, end: u64) -> Result<()> {
         match self.common.durability {
             Durability::Always => Ok(()),
@@ -80,8 +80,8 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// Make everything up to `target` durable, together with all others that wait; then drop what the
-    /// log need not keep.
+    /// Make everything up to `target` durable, together with all waiting threads; then drop records
+    /// that retention gives up.
     pub fn sync_to(&self, target: u64) -> Result<()> {
         self.sync_and_keep_to(target)?;
         F::tend(self, Done::Sync)
@@ -93,7 +93,7 @@ impl<F: Format> Shared<F> {
         let result = self.commits.commit(target, || {
             let _turn = self.turn();
             seeded!("appends-beside-a-slot-sync" => drop(_turn));
-            // Before the sync: what is appended during it may not be covered.
+            // Take the extent before the sync: the sync may not cover appends during the sync.
             let (extent, file_id) = {
                 let state = self.state();
                 (state.extent, state.file_id)
@@ -122,7 +122,7 @@ impl<F: Format> Shared<F> {
         })
     }
 
-    /// Sync, and see that the files still are the log that others open.
+    /// Sync, and check that the files still are the log that others open.
     pub(super) fn sync_file(&self, extent: &Extent) -> Result<()> {
         let begun = Instant::now();
         self.file.sync_data().map_err(|e| self.fail("sync", e))?;
@@ -133,13 +133,13 @@ impl<F: Format> Shared<F> {
         Ok(())
     }
 
-    /// Whether recovery cuts back to the mark, so that it is a part of what is acknowledged.
+    /// Whether recovery cuts back to the mark. Then an acknowledgement needs the mark, too.
     pub(super) fn is_exact(&self) -> bool {
         self.common.recovery == Recovery::Acknowledged
     }
 
-    /// Advisory: if the mark cannot be stored, the one before stands, which costs time only. An
-    /// exact one must be durable, and the first one where that of an empty log proves something.
+    /// Advisory: if storing fails, the mark before stands, which costs only time. An exact mark
+    /// must be durable, and so must the first mark if the mark of an empty log proves something.
     pub(super) fn store_mark(&self, mark: Mark, closed: bool) -> Result<()> {
         let mut index = self.index();
         index.flush(&*self.common.storage);
@@ -167,12 +167,12 @@ impl<F: Format> Shared<F> {
         let _held = lines::hold();
         let mut result = Ok(());
         if self.mode != Mode::Read && !self.is_forked() {
-            // While no other thread syncs: a sync that began before would put its older mark after
-            // that of closing.
+            // While no other thread syncs: an earlier sync would store its older mark over the mark
+            // of closing.
             result = seeded!(self.commits.exclusive(|| self.cut_and_sync()),
                 "close-beside-a-sync" => self.commits.check().and_then(|()| self.cut_and_sync().map(drop)));
-            // If the handle is poisoned, that did nothing: what another thread is writing ends, or is taken
-            // back, before another writer may come.
+            // If the handle is poisoned, `exclusive` did nothing. Wait until another thread's write
+            // ends, or is taken back, before another writer may come.
             let state = self.state();
             self.closed.store(true, Ordering::Release);
             drop(state);
@@ -222,7 +222,7 @@ impl<F: Format> Shared<F> {
         Ok(extent.end)
     }
 
-    /// What was synced counts only if it is still in the log that others open.
+    /// Fail if the synced file is no longer the log that others open.
     pub(super) fn check_still_there(&self, extent: &Extent) -> io::Result<()> {
         self.check_len(extent.end)?;
         match self.file.is_unlinked()? {
@@ -232,7 +232,7 @@ impl<F: Format> Shared<F> {
     }
 }
 
-/// Sync every `interval` until the log is closed or dropped, so that nothing stays unsynced longer
+/// Sync every `interval` until the log is closed or dropped, to keep the time without a sync short
 /// even if no append follows.
 pub fn sync_every<F: Format>(shared: &Arc<Shared<F>>, interval: Duration) -> io::Result<()> {
     background::every(shared, &shared.background, interval, |shared| {

@@ -17,12 +17,12 @@ use crate::scan::framing::Framing;
 use crate::scan::{Damage, OnCorrupt, Scanned, Scanner, Step};
 use crate::storage::File;
 
-/// Where a cursor reads, and up to where.
+/// The bytes and the numbers that a cursor reads.
 #[derive(Clone, Debug)]
 pub struct Range {
     /// Byte of the first record.
     pub offset: u64,
-    /// Byte after the last one.
+    /// Byte after the end.
     pub end: u64,
     /// Number of the first record, where it is known.
     pub ordinal: Option<u64>,
@@ -30,7 +30,7 @@ pub struct Range {
     pub stop: Option<u64>,
 }
 
-/// What a cursor reads.
+/// A cursor's source.
 #[derive(Clone, Debug)]
 pub struct Source<F: Format> {
     /// The log's bytes.
@@ -41,11 +41,11 @@ pub struct Source<F: Format> {
     pub format: F,
     /// How records lie in the bytes.
     pub framing: F::Framing,
-    /// What is known of the log from elsewhere.
+    /// Facts about the log from outside its records.
     pub evidence: Evidence,
 }
 
-/// Walks forwards. A snapshot: what is appended later is not given.
+/// Walks forwards over a snapshot, without later appends.
 pub struct Cursor<F: Format> {
     source: Source<F>,
     scanner: Scanner<F::Framing>,
@@ -62,14 +62,15 @@ pub struct Cursor<F: Format> {
     proved: bool,
     /// Whether they may lie inside a damaged record.
     inside: bool,
-    /// Where to go on after the damaged record that a rescue reads inside.
+    /// The place to continue at, after the damaged record that a rescue reads inside.
     resume: Option<After>,
-    /// What the damage met so far has made known.
+    /// Facts learnt from the damage met up to now.
     learnt: Learnt<F::Framing>,
-    /// Damage that no record of the range shows, to be reported at its end.
+    /// Damage that no record of the range shows, reported at the end.
     trailing: Option<Damage>,
     finished: bool,
-    /// The log, and how often its end was cut when the walk began: it may change under the walk.
+    /// The log, and how often its end was cut before the walk began. The log may change under the
+    /// walk.
     log: Option<(Arc<Shared<F>>, u64)>,
 }
 
@@ -96,7 +97,7 @@ impl<F: Format> Cursor<F> {
         }
     }
 
-    /// Report what was dropped or cut under the walk as such, and not as damage.
+    /// Report a drop or a cut under the walk by its own error, and not as damage.
     #[must_use]
     pub(super) fn of(mut self, log: Arc<Shared<F>>) -> Self {
         let cuts = log.cuts.load(Ordering::Acquire);
@@ -104,7 +105,7 @@ impl<F: Format> Cursor<F> {
         self.logging()
     }
 
-    /// Log the damage met, what was met so far too.
+    /// Log the damage, including damage met already.
     #[must_use]
     pub(in crate::log) fn logging(mut self) -> Self {
         self.logs = true;
@@ -143,14 +144,14 @@ impl<F: Format> Cursor<F> {
         self
     }
 
-    /// Raise this damage at the end of the range, or note it there.
+    /// Raise `damage` at the end of the range, or note it there.
     #[must_use]
     pub(in crate::log) fn with_trailing(mut self, damage: Option<Damage>) -> Self {
         self.trailing = damage;
         self
     }
 
-    /// Note this damage, which lies before all records.
+    /// Note `damage`, which lies before all records.
     #[must_use]
     pub(super) fn with_leading(mut self, damage: Option<Damage>) -> Self {
         self.damages.extend(damage);
@@ -163,14 +164,14 @@ impl<F: Format> Cursor<F> {
         &self.damages
     }
 
-    /// Whether the records given since the last damage are proved to be records of the log; else
-    /// they may lie inside a damaged record's payload.
+    /// Whether the records since the last damage are proved to be records of the log. Unproved
+    /// records may lie inside a damaged record's payload.
     pub fn is_proved(&self) -> bool {
         self.proved
     }
 
-    /// Whether the records given since the last damage may lie inside what a damaged record claims.
-    /// Others may be unproved only because of damage after them.
+    /// Whether the records since the last damage may lie inside the bytes that a damaged record
+    /// claims. Other records may be unproved only because of damage after them.
     pub(crate) fn may_be_inside(&self) -> bool {
         self.inside
     }
@@ -181,7 +182,7 @@ impl<F: Format> Cursor<F> {
         self.learnt.search.is_spent
     }
 
-    /// Whether the next record lies in memory already, so that [`Cursor::next`] will not read.
+    /// Whether the next record lies in memory already. Then [`Cursor::next`] will not read.
     pub fn ready(&self) -> bool {
         let framing = self.source.framing.by_lengths();
         self.finished || matches!(framing.parse(self.scanner.ahead()), Step::Record { .. })
@@ -214,7 +215,7 @@ impl<F: Format> Cursor<F> {
             .map(|(ordinal, offset, frame)| F::show(ordinal, offset, frame, self.scanner.bytes())))
     }
 
-    /// Pass over the records below `start`, and forget damage that hid none but these.
+    /// Pass over the records below `start`, and forget damage that hid only these records.
     pub(crate) fn skip_to(&mut self, start: u64) -> Result<()> {
         let logs = std::mem::take(&mut self.logs);
         while self.ordinal.is_some_and(|ordinal| ordinal < start) {
@@ -235,7 +236,7 @@ impl<F: Format> Cursor<F> {
         Ok(())
     }
 
-    /// Pass over the records that begin before byte `start`, and forget damage that lies before it.
+    /// Pass over the records that begin before byte `start`, and forget damage before `start`.
     pub(super) fn skip_to_offset(&mut self, start: u64) -> Result<()> {
         while self.scanner.position() < start {
             let Some((ordinal, offset, _)) = self.advance()? else { break };
@@ -249,7 +250,8 @@ impl<F: Format> Cursor<F> {
         Ok(())
     }
 
-    /// Step to the next record: its number, byte and frame. [`Cursor::bytes`] gives its bytes.
+    /// Step to the next record: its number, byte and frame. [`Cursor::bytes`] has the record's
+    /// bytes.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<Stepped<F>>> {
         match self.advance_in_memory() {
@@ -258,7 +260,7 @@ impl<F: Format> Cursor<F> {
         }
     }
 
-    /// The next record, if it is wanted, whole in memory and intact: most are, and then this is all.
+    /// The next record, if wanted, whole in memory and intact. Most records take only this path.
     #[inline(always)]
     fn advance_in_memory(&mut self) -> Option<Stepped<F>> {
         if self.is_done() || self.resume.is_some() {

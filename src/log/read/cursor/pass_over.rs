@@ -1,4 +1,4 @@
-//! What a cursor does with damage: it raises it, or notes it and goes on after it.
+//! A cursor at damage: raises an error, or notes the damage and continues after it.
 
 use super::{Cursor, Source};
 use crate::error::{Error, ErrorKind, Result};
@@ -67,7 +67,7 @@ impl<F: Format> Cursor<F> {
     /// At the end of the range, report the damage that no record showed.
     pub(super) fn finish(&mut self) -> Result<Option<Stepped<F>>> {
         self.finished = true;
-        // The record that was cut off, and the end that is missing after it, are one damage.
+        // A record at a cut end, and the missing end after the record, are one damage.
         let shown = |damage: &Damage| {
             let touches = |seen: &Damage| (seen.offset..=seen.end).contains(&damage.offset);
             self.damages.iter().any(touches)
@@ -84,8 +84,8 @@ impl<F: Format> Cursor<F> {
         }
     }
 
-    /// Damage at the end of the range: where that is missing, and the number of the record there is
-    /// known, it says how many records are lost from here to there.
+    /// Damage at the end of the range. If the end is missing, and the number of the record there is
+    /// known, count the records lost from here to there.
     fn counted(&self, damage: Damage) -> Damage {
         let Some(missing) = self.trailing.as_ref() else { return damage };
         let end = self.source.evidence.known_end_after(missing.end.saturating_sub(1));
