@@ -1,4 +1,4 @@
-//! A book: one file, whose header changes in place.
+//! A book: one file. The header changes in place.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::log::Place;
 use crate::storage::{Access, Storage};
 
 impl Backed for BookFormat {
-    /// Vere keeps these files beside an epoch.
+    /// Vere keeps these files in an epoch's directory.
     const BESIDE: &'static [&'static str] = &[META_NAME, "epoc.txt", "vere.txt"];
 
     fn reading(storage: Arc<dyn Storage>) -> Options {
@@ -34,8 +34,8 @@ impl Backed for BookFormat {
         let Some(bytes) = first_bytes.get(..header as usize) else {
             return Err(Stop::Changed("the header was not whole".into()));
         };
-        // The header, read with the mark, vouches for all deeds of that time, durable or not. Later deeds are for the
-        // next backup: with this header they would be damage.
+        // The header, read with the mark, vouches for all deeds of that time, durable or not. Later
+        // deeds are for the next backup: under this header a reader would take them for damage.
         let end = log.vouched_by(first_bytes)?.unwrap_or(end).max(header);
         Ok(Span { start: 0, end, first_bytes: bytes.to_vec(), segment_bytes: None })
     }
@@ -66,7 +66,8 @@ impl Backed for BookFormat {
         }
     }
 
-    /// The slots last, one at a time: each vouches for deeds that are there, and one of them is always whole.
+    /// Write the slots last, one at a time: the target already has each slot's deeds, and at every
+    /// moment one slot is whole.
     fn after(copier: &mut Copier<'_>, _ours: &Place, theirs: &Place, span: &Span) -> Step<()> {
         if !has_slots(span) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Ledgers: files that are written once, sent and removed, and the dead letters of refused records.
 //!
-//! Each file of the backup is made aside, so a file with its final name is whole. The backup removes a file that the
-//! ledgers have no more, after the counters say that its number was used.
+//! The backup makes each file aside, so a file with its final name is whole. The backup removes a
+//! file that the ledgers no longer have, after the counters mark the file's number as used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -49,11 +49,11 @@ fn copy(
         is_dir(disk, dir)?;
     }
     let intents: Vec<PathBuf> = jobs.iter().map(|dir| dir.join("transaction")).collect();
-    // A commit holds the lock of its directory, and waits for it: nobody is refused by a look.
+    // A commit locks its directory, and waits for the lock: this look refuses nobody.
     let is_free = |dir: &PathBuf| matches!(disk.lock(dir, false), Ok(LockAttempt::Held(_)));
     let is_alone = || Ok(cfg!(unix) && jobs.iter().filter(|dir| disk.is_dir(dir)).all(is_free));
     wait_until_none(disk, ours, &intents, is_alone)?;
-    // Before the files, and after them: a file that is refused meanwhile becomes letters.
+    // Before the files, and again after them: a file that is refused meanwhile becomes letters.
     let mut letters = copy_letters(copier, &from, &to, &BTreeSet::new())?;
     let (mut sizes, mut there) = (BTreeMap::new(), BTreeSet::new());
     for _ in 0..PASSES_MAX {
@@ -70,7 +70,7 @@ fn copy(
                 Err(stop) => return Err(stop),
             }
         }
-        // A file that is gone by now was sent, or is in one of the directories that come next.
+        // A missing file was sent, or now lies in one of the next directories.
         there = files(disk, ours, &bases)?.into_iter().collect();
         // Before a file goes: its number must not come again.
         for file in small_files(disk, &from)? {
@@ -85,7 +85,7 @@ fn copy(
         }
         letters.extend(copy_letters(copier, &from, &to, &letters)?);
         copier.sync_names()?;
-        // A file that is gone may have been refused, and its letters replayed into another file.
+        // A missing file may have been refused, and its letters replayed into another file.
         if names.iter().all(|name| there.contains(name)) {
             break;
         }
@@ -155,7 +155,7 @@ fn damaged(target: &Path, file: &Path, damages: &[crate::report::Damage]) -> Err
     Error::new(ErrorKind::Corrupt, message)
 }
 
-/// The names of the files of these ledgers, by their numbers.
+/// The names of the ledgers' files, by number.
 fn files(storage: &dyn Storage, dir: &Path, bases: &[String]) -> Result<Vec<String>> {
     let names = sorted_names(storage, dir)?;
     let mut found: Vec<(String, u32, String)> = Vec::new();
@@ -170,7 +170,7 @@ fn files(storage: &dyn Storage, dir: &Path, bases: &[String]) -> Result<Vec<Stri
     Ok(found.into_iter().map(|(.., name)| name).collect())
 }
 
-/// Whether a name is that of a ledger's file, or of bytes that were cut off one.
+/// Whether a ledger gives such a name to a file, or to saved bytes of a cut.
 fn names_file(name: &str) -> bool {
     file_parts(OsStr::new(name)).is_some() || names_saved(name)
 }
@@ -198,7 +198,7 @@ fn letters(storage: &dyn Storage, sidecar: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Copy the files of dead letters but those that are done; returns all that there are.
+/// Copy the unfinished files of dead letters; returns the names of all.
 fn copy_letters(
     copier: &mut Copier<'_>,
     from: &Path,

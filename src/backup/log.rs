@@ -9,8 +9,8 @@
 //! 6 vouch     the small files are replaced, their names synced, then the mark is
 //! ```
 //!
-//! The mark comes last, so the copy has all records that its mark vouches for. A crash leaves the backup before, with
-//! an unacknowledged tail.
+//! The mark comes last, so the copy has all records under its mark. A crash leaves the earlier
+//! backup, with an unacknowledged tail.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,18 +37,18 @@ use crate::storage::{Storage, above};
 
 /// In the sidecar while a commit of staged records, or a cut, is under way.
 const UNDER_WAY: [&str; 2] = ["transaction", "cut"];
-/// The small file that is copied first, and the one that is copied last.
+/// The small file copied first, and the small file copied last.
 const FIRST: &str = "settings";
 const LAST: &str = "mark";
 /// So many bytes are read back at a time.
 const PART_BYTES: u64 = 64 << 20;
-/// Looks at the small files until one finds them at rest.
+/// The most looks at the small files; a look may find them changing.
 const LOOKS_MAX: u32 = 2000;
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// A format of the engine that can be backed up.
 pub trait Backed: Format {
-    /// The small files beside the log's own ones.
+    /// Small files of the format, besides the log's own.
     const BESIDE: &'static [&'static str] = &[];
 
     /// How a log is read for a backup.
@@ -59,11 +59,11 @@ pub trait Backed: Format {
         Ok(Vec::new())
     }
 
-    /// The bytes that the backup has, and how many of the first bytes change in place. `end` is what the mark vouches
-    /// for.
+    /// The bytes of the backup, and how many of the first bytes change in place. `end` is the
+    /// mark's end.
     fn span(log: &Log<Self>, first_bytes: &[u8], end: u64) -> Step<Span>;
 
-    /// The files that hold these bytes.
+    /// The files of these bytes.
     fn files(
         storage: &dyn Storage,
         ours: &Place,
@@ -87,12 +87,12 @@ pub trait Backed: Format {
 pub struct Span {
     pub start: u64,
     pub end: u64,
-    /// The bytes that change in place, or the head marker, as they were when the mark was.
+    /// The bytes that change in place, or the head marker, read together with the mark.
     pub first_bytes: Vec<u8>,
     pub segment_bytes: Option<u64>,
 }
 
-/// Makes the directory of a backup that has these bytes.
+/// Makes the directory of a backup for the given bytes.
 pub type Begin<'a> = dyn Fn(&mut Copier<'_>, &Span) -> Step<()> + 'a;
 
 /// The small files of a log at rest.
@@ -200,8 +200,9 @@ impl Beside {
     }
 }
 
-/// Look at the small files while no commit is under way: a commit that comes after the mark was read is for the next
-/// backup, as a whole. A commit that ended between the two looks has stored another mark.
+/// Look at the small files while no commit is under way. A commit that begins after the read of the
+/// mark is for the next backup, as a whole. A commit that ended between the two looks has stored
+/// another mark.
 fn look<F: Backed>(storage: &dyn Storage, place: &Place) -> Step<Beside> {
     let intents: Vec<PathBuf> = UNDER_WAY.iter().map(|name| place.sidecar.join(name)).collect();
     let mark_path = place.sidecar.join(LAST);
@@ -233,7 +234,7 @@ fn look<F: Backed>(storage: &dyn Storage, place: &Place) -> Step<Beside> {
     Err(Stop::Changed("its mark moved all the time".into()))
 }
 
-/// Refuse a source that is damaged: the backup stays as it is.
+/// Refuse a damaged source: the backup stays unchanged.
 fn refuse_damage<F: Backed>(log: &Log<F>, source: &Path, target: &Path) -> Result<()> {
     let recovery = log.recovery();
     if recovery.verdict != Verdict::Corrupt {
@@ -245,8 +246,8 @@ fn refuse_damage<F: Backed>(log: &Log<F>, source: &Path, target: &Path) -> Resul
     Err(Error::new(ErrorKind::Corrupt, message).offset_at(recovery.valid_end))
 }
 
-/// Say that the target may go on after its mark, as a writer does before it appends: the bytes that a crash
-/// leaves there are a torn tail then, and no damage.
+/// Store the target's mark as open, like a writer before an append: bytes that a crash leaves after
+/// the mark are then a torn tail, not damage.
 fn open_mark(copier: &mut Copier<'_>, place: &Place, mark: Mark) -> Result<()> {
     if !mark.closed && !copier.target.was_interrupted() {
         return Ok(());
@@ -264,7 +265,7 @@ fn open_mark(copier: &mut Copier<'_>, place: &Place, mark: Mark) -> Result<()> {
 fn copy_saved(copier: &mut Copier<'_>, ours: &Place, theirs: &Place) -> Step<()> {
     let base = ours.log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for name in sorted_names(copier.storage, &ours.dir)? {
-        // Other files may lie beside a single one.
+        // A single file may have other files next to it.
         let is_ours = !ours.shares_dir() || name.starts_with(&base);
         if names_saved(&name) && is_ours {
             copier.once(&ours.dir.join(&name), &theirs.dir.join(&name))?;

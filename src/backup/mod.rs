@@ -1,9 +1,9 @@
-//! Backups of logs beside their writers: copies that open as the logs do.
+//! Backups of logs while their writers run: copies that open like the logs.
 //!
-//! A backup consists of files in the log's format, and copies only the bytes that its target lacks. An interrupted
-//! backup leaves the backup before it with an unacknowledged tail, which the next one continues. One engine copies,
-//! compares, syncs, resumes and reports. A file for each kind of log lists its files, their order, and their durable
-//! bytes.
+//! A backup consists of files in the log's format, and copies only the bytes that its target lacks.
+//! An interrupted backup leaves the earlier backup with an unacknowledged tail, and the next backup
+//! continues the tail. One engine copies, compares, syncs, resumes and reports. For each kind of
+//! log, a source file lists the files, the order, and the durable bytes.
 
 mod book;
 mod copier;
@@ -33,11 +33,12 @@ pub use options::{BackupOptions, BackupReport};
 use places::Source;
 use target::{Target, make_target, name_holder};
 
-/// Copy a log beside its writer, or bring such a copy up to date. To restore, open the copy.
+/// Copy a log while its writer runs, or bring such a copy up to date. To restore, open the copy.
 ///
-/// The copy has every record that was acknowledged before the call, with the same numbers or LSNs, consumers and
-/// committed transactions. The backup reads the new records back, and returns when the copy is on stable storage. The
-/// next call continues an interrupted one. `progress` gets the bytes read so far, and its error ends the copy.
+/// The copy has every record acknowledged before the call, with the same numbers or LSNs, consumers
+/// and committed transactions. The backup reads the new records back, and returns when the copy is
+/// on stable storage. The next call continues an interrupted backup. `progress` gets the number of
+/// bytes read; an error of `progress` ends the copy.
 ///
 /// A `target` whose files are no beginning of the log's is [`crate::ErrorKind::InvalidArgument`], and stays as it is.
 ///

@@ -15,8 +15,8 @@ pub struct BackupOptions {
     pub storage: Arc<dyn Storage>,
     /// How long the backup waits for another writer of the target; by default not at all.
     pub lock_timeout: LockTimeout,
-    /// After so many bytes, the copy notes how far it is durable: the next backup continues one that was interrupted
-    /// there.
+    /// The copy notes the durable end after this number of bytes. The next backup continues an
+    /// interrupted backup there.
     pub noted_every: u64,
 }
 

@@ -1,7 +1,8 @@
-//! A pier: its epochs are books, one after the other. The first ones are dropped, the last ones begin meanwhile.
+//! A pier: its epochs are books in a row. Meanwhile the pier drops first epochs and begins new
+//! ones.
 //!
-//! An epoch that is begun meanwhile is for the next backup. An epoch that the pier dropped goes from the backup, after
-//! all others are there.
+//! An epoch begun meanwhile is for the next backup. The backup removes an epoch that the pier
+//! dropped, after all other epochs are there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use crate::storage::{Aside, Storage, above, move_to};
 const TRANSACTION: &str = "transaction";
 const CONSUMERS: &str = "consumers";
 const TRANSACTIONS: &str = "transactions";
-/// The directories in which a writer, too, makes an epoch, and puts an epoch that it drops.
+/// The directories for a writer's new epoch, and for an epoch that a writer drops.
 const NEXT: &str = "next";
 const DROPPED: &str = "dropped";
 /// Vere's metadata, in LMDB.
 const METADATA: &str = "data.mdb";
-/// So often a file is copied that is written meanwhile.
+/// The most copies of a file that somebody writes meanwhile.
 const PASSES_MAX: u32 = 10;
 
 /// The directory of a pier's epochs.
@@ -130,7 +131,7 @@ fn epochs_without_a_commit(
     Ok((epochs, transactions))
 }
 
-/// Give the target an epoch that it lacks. The epoch has its header, and no deeds, when it gets its name: an epoch
+/// Give the target a missing epoch. The epoch gets its name with a header and no deeds: an epoch
 /// without a log is damage.
 fn begin_epoch(
     copier: &mut Copier<'_>,
@@ -153,8 +154,8 @@ fn begin_epoch(
     Ok(aside.publish(&to.dir, "name the epoch of the backup")?)
 }
 
-/// Copy a file that LMDB may write. A copy is whole if a second reading finds the same bytes. If the pier lost
-/// the file, the backup keeps its own: nothing else can make it again.
+/// Copy a file that LMDB may write. A copy is whole if a second reading finds the same bytes. If
+/// the pier lost the file, the backup keeps its own copy: no program can make the file again.
 fn copy_metadata(copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<()> {
     if !copier.is_file(source)? {
         return Ok(());
@@ -171,7 +172,7 @@ fn copy_metadata(copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<
     Err(Error::new(ErrorKind::Locked, message).into())
 }
 
-/// Remove the epochs of the backup that the pier has no more, the first one first.
+/// Remove the epochs of the backup that the pier has dropped, from the first on.
 fn drop_before(copier: &mut Copier<'_>, theirs: &Path, first: u64) -> Step<()> {
     let doing = "remove from the backup";
     for number in epochs_in(copier.storage, theirs)?.into_iter().filter(|&number| number < first) {

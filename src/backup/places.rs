@@ -1,4 +1,4 @@
-//! The two places of a backup: the log that is copied, and the target that may take it.
+//! The two places of a backup: the source log, and the target if it may take the log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::log::Place;
 use crate::sidecar::{SIDECAR_NAME, sidecar_dir};
 use crate::storage::{Storage, names_in};
 
-/// The log that is copied.
+/// The source log.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     pub kind: Kind,

@@ -1,4 +1,4 @@
-//! The log that is copied: looks at its files, and waiting until nothing is under way.
+//! The source log: looks at its files, and waiting for the end of a commit.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,12 @@ use crate::storage::{Access, LockAttempt, Storage, names_in};
 pub const COPIED: [&str; 6] = ["settings", "mark", "index", "consumers", "loss", "transactions"];
 const WAITED: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
-/// So many looks must find no writer that could end the commit. A writer may begin, or end, between two of them.
+/// The number of looks without a writer that could end the commit. Between two looks, a writer may
+/// begin or end.
 const LOOKS: u32 = 5;
 
-/// Wait until none of these files is there. If `is_alone` says that there is no writer, nobody would remove them, and
-/// waiting fails.
+/// Wait until none of the files exists. If `is_alone` reports that there is no writer, nobody would
+/// remove the files, and waiting fails.
 pub fn wait_until_none(
     storage: &dyn Storage,
     log: &Path,
@@ -50,8 +51,8 @@ pub fn wait_until_none(
     }
 }
 
-/// Whether nobody holds the writer's lock. A lock that its holder released names none, and is not tried: a writer that
-/// opens the log at that moment would be refused.
+/// Whether nobody holds the writer's lock. A released lock file names no holder, and the function
+/// does not try the lock: a writer that opens the log at the same moment would be refused.
 pub fn is_free(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
     let path = sidecar.join(LOCK_NAME);
     if !is_dir(storage, sidecar)? {
@@ -68,7 +69,7 @@ pub fn is_free(storage: &dyn Storage, sidecar: &Path) -> Result<bool> {
     }
 }
 
-/// Whether a name is that of a file with bytes that an opening or a repair cut off a log.
+/// Whether a file has such a name because an opening or a repair saved cut bytes.
 pub fn names_saved(name: &str) -> bool {
     base_of_tail(Path::new(name)).is_some() || name.ends_with(".wal.cut")
 }
@@ -117,7 +118,8 @@ pub fn is_dir(storage: &dyn Storage, dir: &Path) -> Result<bool> {
     }
 }
 
-/// The names in a directory of a log, in order; none without it. A link in its place is an error.
+/// The sorted names in a log's directory; none without a directory. A link in the directory's place
+/// is an error.
 pub fn sorted_names(storage: &dyn Storage, dir: &Path) -> Result<Vec<String>> {
     if !is_dir(storage, dir)? {
         return Ok(Vec::new());

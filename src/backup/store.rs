@@ -7,8 +7,9 @@
 //! 4 verify    all of the copy
 //! ```
 //!
-//! The segments are staged before the write-ahead log. A writer logs an event before it appends it, so the log has all that
-//! the segments got after the manifest's checkpoint: opening the copy makes good what they have in part.
+//! The segments are staged before the write-ahead log. A writer logs an event before appending it,
+//! so the log has all events that the segments got after the manifest's checkpoint. Opening the
+//! copy completes partial events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -41,10 +42,11 @@ const BESIDE: [&str; 5] = ["manifest", "consumers", "loss", "settings", "transac
 /// The backup's own files.
 const NOT_REMOVED: [&str; 4] = ["lock", "backup", UNDER_WAY, "imports.json"];
 const DAMAGED_MAX: u32 = 3;
-/// A file that changed so long ago shows a later change by its time.
+/// After this time without a change, the file's time will show a later change.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The files that tell a state of the store: a checkpoint, a rotation, a compaction or a commit changes one of them.
+/// The files that show a state of the store: a checkpoint, a rotation, a compaction or a commit
+/// changes at least one.
 #[derive(PartialEq)]
 struct Seen {
     manifest: Option<Vec<u8>>,
@@ -55,7 +57,7 @@ struct Seen {
 /// Files that were copied under another name, until all are there and fit each other.
 #[derive(Default)]
 struct Staged {
-    /// The files that need not be read again, as they were when they were copied.
+    /// The files without need for a second reading, and their state at the copy.
     known: BTreeMap<PathBuf, (FileId, u64, SystemTime)>,
     new: BTreeMap<PathBuf, PathBuf>,
 }
@@ -87,7 +89,8 @@ pub fn backup(
     once_more(ours, "written", || {
         let total_bytes = copy(storage, ours, theirs, copier, &mut staged)?;
         match check(storage, theirs, &wrong, copier) {
-            // A page that was read while it was written is whole in the next pass. Damage stays.
+            // A page that the copy read in the middle of a write is whole in the next pass. Damage
+            // stays.
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 damaged += 1;
                 if damaged == DAMAGED_MAX || is_free(disk, &sidecar_dir(ours))? {
@@ -104,7 +107,7 @@ pub fn backup(
 }
 
 impl Staged {
-    /// Copy a file unless that was done; returns its bytes.
+    /// Copy a file unless already copied; returns its bytes.
     fn add(&mut self, copier: &mut Copier<'_>, source: &Path, target: &Path) -> Step<u64> {
         let fail = |e| Error::io("look at the file", source, e);
         let file = open_source(copier.storage, source)?;
@@ -125,7 +128,7 @@ impl Staged {
         Ok(len)
     }
 
-    /// Give those of the files below a directory their names, durably.
+    /// Rename the staged files below a directory to their names, durably.
     fn put(&mut self, copier: &mut Copier<'_>, below: &Path) -> Step<()> {
         let targets: Vec<PathBuf> =
             self.new.keys().filter(|to| to.starts_with(below)).cloned().collect();
@@ -152,7 +155,7 @@ fn copy(
     wait_until_none(disk, ours, std::slice::from_ref(&intent), is_alone)?;
     let seen = see(disk, ours)?;
     let (large, small) = files(disk, ours)?;
-    // The files that are copied after a mark have all records that the mark vouches for.
+    // Files copied after a mark have all records under the mark.
     let mut beside = Vec::new();
     for file in small {
         beside.push((read_beside(disk, &ours.join(&file))?, file));
@@ -169,12 +172,13 @@ fn copy(
     staged.new.retain(|target, _| large.iter().any(|file| theirs.join(file) == *target));
     if !staged.new.is_empty() {
         copier.target.begin()?;
-        // The index of a copy that was opened and written covers events that now go.
+        // If somebody opened and wrote the copy, the copy's index covers events that the backup
+        // removes.
         Aside::at(disk, sidecar_dir(theirs).join(INDEX)).remove("remove from the backup")?;
     }
     staged.put(copier, &theirs.join(SEGMENTS))?;
     if !staged.new.is_empty() {
-        // The manifest of the backup before goes with its log, not with the one that comes now.
+        // The earlier backup's manifest belongs to the earlier log, not to the new log.
         let options = Options::default().storage(storage.clone());
         stop_vouching(&options, theirs)?;
     }
@@ -221,7 +225,7 @@ fn refuse_other(storage: &dyn Storage, ours: &Path, theirs: &Path) -> Result<()>
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// The manifest of a store; `None` without one that can be understood.
+/// The manifest of a store; `None` if there is no readable manifest.
 fn manifest(storage: &dyn Storage, store: &Path) -> Result<Option<Manifest>> {
     match Manifest::load(storage, store) {
         Err(e) if e.kind() == ErrorKind::Unsupported => Ok(None),
@@ -237,8 +241,9 @@ fn see(storage: &dyn Storage, store: &Path) -> Result<Seen> {
     })
 }
 
-/// The files of a store in the order of copying, and the small ones; without what is derived, and without segments
-/// that the manifest does not name: a compaction that goes on writes them, or one that ended left them.
+/// The files of a store in the order of copying, and the small files. Leaves out derived files, and
+/// segments without an entry in the manifest: a running compaction writes such segments, and a
+/// finished one may have left some.
 fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let manifest = manifest(storage, store)?;
     let segment = |file: &Path| parse_name(&file.file_name().unwrap_or_default().to_string_lossy());
@@ -254,7 +259,7 @@ fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathB
     Ok((large, small))
 }
 
-/// All that lies in the directories of a store, by its place there.
+/// All files and directories below a store, by relative path.
 fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
     is_dir(storage, &store.join("data"))?;
     let logs = Path::new(LOG).join(SIDECAR_NAME);
@@ -278,7 +283,7 @@ fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a file of that place in a store is one that a backup has.
+/// Whether a backup copies the store's file of that path.
 fn is_copied(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let dir = file.parent().unwrap_or(Path::new(""));
@@ -293,7 +298,7 @@ fn is_copied(file: &Path) -> bool {
     }
 }
 
-/// Read a whole store; an error if it is not as it should be.
+/// Read a whole store; fail if the store has damage.
 fn check(
     storage: &Arc<dyn Storage>,
     store: &Path,

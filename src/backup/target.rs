@@ -1,4 +1,5 @@
-//! The target of a backup: one process has it alone, and it says whether the last backup ended.
+//! The target of a backup. One process at a time has the target, and a file there says whether the
+//! last backup ended.
 //!
 //! ```text
 //! .deedbook/backup     text with a checksum
@@ -7,9 +8,10 @@
 //!   begun N M    it did not; N bytes of the log are on stable storage. M is the epoch of a pier, else 0
 //! ```
 //!
-//! The file says `begun`, durably, before the first change: a power cut may leave garbage where the copy was written.
-//! Its later texts need not be durable: with an older text, the next backup only copies more bytes again. Numbers have 20
-//! digits, so that one text is written over another at once.
+//! The file says `begun`, durably, before the first change: a power cut may leave garbage at the
+//! place of the copy. Later texts need not be durable: with an older text, the next backup only
+//! copies more bytes again. Numbers have 20 digits: all texts have the same length, and a single
+//! write replaces the text.
 
 use std::cell::Cell;
 use std::io;
@@ -31,7 +33,7 @@ const NAME: &str = "backup";
 pub enum State {
     /// It ended.
     Ended,
-    /// It did not end, and so many bytes of a part of the log are durable.
+    /// The backup did not end, and so many bytes of a part of the log are durable.
     Begun { durable: u64, part: u64 },
     /// There was none: another program made what is there.
     Foreign,
@@ -40,7 +42,7 @@ pub enum State {
 /// The target of a backup, locked.
 pub struct Target<'a> {
     pub storage: &'a dyn Storage,
-    /// So many bytes are written between two notes of what is durable.
+    /// The bytes to write between two notes of the durable end.
     pub noted_every: u64,
     path: PathBuf,
     found: State,
@@ -78,7 +80,7 @@ impl<'a> Target<'a> {
         self.part.set(part);
     }
 
-    /// The bytes of this part that an interrupted backup left durable.
+    /// The durable bytes of this part after an interrupted backup.
     pub fn durable(&self) -> u64 {
         match self.found {
             State::Begun { durable, part } if part == self.part.get() => durable,
@@ -86,7 +88,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Say durably that a backup is under way, before it changes the first byte.
+    /// Note durably that a backup is under way, before the first change.
     pub fn begin(&self) -> Result<()> {
         if self.has_begun.replace(true) {
             return Ok(());
@@ -99,7 +101,7 @@ impl<'a> Target<'a> {
         if is_new { sync_dir(self.storage, above(&self.path)) } else { Ok(()) }
     }
 
-    /// Say that so many bytes of the log are durable.
+    /// Note that so many bytes of the log are durable.
     pub fn note(&self, durable: u64) -> Result<()> {
         self.store("begun", durable, self.part.get())
     }
@@ -165,7 +167,7 @@ pub fn make_target(storage: &dyn Storage, target: &Path, source: &Path) -> Resul
     Ok(())
 }
 
-/// Sync the files of a target, and the names in its directories and in those above.
+/// Sync the files of a target, and the names in its directories and the directories above.
 fn sync_all(storage: &dyn Storage, place: &Place) -> Result<()> {
     if place.shares_dir() {
         let base = place.log.file_name().unwrap_or_default().as_encoded_bytes();
@@ -201,7 +203,7 @@ fn sync_below(storage: &dyn Storage, dir: &Path) -> Result<()> {
     sync(storage.sync_dir(dir), dir)
 }
 
-/// A backup has only regular files that its owner may read. Others are not the backup's.
+/// A backup has only regular files that the owner may read. Other files are not the backup's.
 fn sync_file(storage: &dyn Storage, path: &Path) -> Result<()> {
     sync(storage.open(path, Access::Read).and_then(|file| file.sync_data()), path)
 }

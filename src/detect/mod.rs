@@ -43,8 +43,8 @@ pub enum Kind {
     Pier,
     /// A write-ahead log: a directory with segments or a `head`, or any other file.
     Wal,
-    /// A ledger: a directory with files `N-BASE`, of which one holds an intact record, or with a counter
-    /// `.deedbook/next-BASE`; or such a file.
+    /// A ledger: a directory with a counter `.deedbook/next-BASE`, or with files `N-BASE`, at least
+    /// one with an intact record; or such a file.
     Ledger,
     /// An event store: a directory with segments `data/segments/data.N.seg`.
     #[cfg(feature = "nostr")]
@@ -57,9 +57,9 @@ pub enum Kind {
 pub struct Found {
     /// Its format.
     pub kind: Kind,
-    /// Whether it is the end of a log, saved in a file of its own before it was cut.
+    /// Whether the path is the saved end of a log, cut off into a file.
     pub saved: bool,
-    /// The byte of that log at which it began, if its name says so.
+    /// The byte of the log at which the saved end began, if the name has the byte.
     pub saved_offset: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl From<Kind> for Found {
 }
 
 impl Kind {
-    /// All formats, in the order in which detection tries them.
+    /// All formats, in detection's order.
     pub const ALL: &[Self] = &[
         Self::Book,
         Self::Pier,
@@ -109,8 +109,8 @@ impl Kind {
         matches!(site, Ok(Some(site)) if self.is_shown(&site))
     }
 
-    /// Another format at a path, or the saved end of another's log: this format is not opened there. Looks
-    /// as little as it can, because every opening may ask.
+    /// Another format at a path, or the saved end of another format's log: this format refuses to
+    /// open the path. Looks at as little as possible, because every opening may ask.
     pub fn other_at(self, path: impl AsRef<Path>) -> Option<Found> {
         let disk = disk();
         let site = Site::at(&disk, path.as_ref()).ok()??;
@@ -146,9 +146,9 @@ fn disk() -> Arc<dyn Storage> {
 
 /// The format of what lies at a path; `None` if nothing of any format does.
 ///
-/// The sidecar tells the format of a log that is gone, so that opening it says what was lost. The name tells
-/// the format of what a repair or an opening saved before it cut a log. `base` names the ledger that is
-/// meant: then damage may hide all its records.
+/// If the log is gone, the sidecar still gives the format, so that an opening can report the loss.
+/// A saved end has the format in its name. `base` names the intended ledger: then damage may hide
+/// all of its records.
 ///
 /// Fails if the directory cannot be listed, for a book's log under another name ([`ErrorKind::NotALog`]),
 /// and for a directory that holds several formats ([`ErrorKind::InvalidArgument`]).
@@ -250,7 +250,7 @@ fn saved(site: &Site<'_>) -> Option<Found> {
     (is_cut && wal::is_segment(segment)).then_some(found)
 }
 
-/// The format of a log of which only the sidecar is left. That of an older book names none.
+/// The format of a log with only the sidecar left. The sidecar of an older book names no format.
 fn of_sidecar(storage: &dyn Storage, sidecar: &Path) -> Option<Found> {
     let Some(line) = first_setting(storage, sidecar) else {
         return has_mark(storage, sidecar).then(|| Kind::Book.into());

@@ -1,4 +1,4 @@
-//! A path and the names in it, by which the formats recognise their logs.
+//! A path and the names there: the formats recognise their logs by them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::sidecar::SIDECAR_NAME;
 use crate::storage::Storage;
 
-/// A path that is looked at.
+/// A path under a look.
 pub struct Site<'a> {
     pub storage: &'a Arc<dyn Storage>,
     pub path: &'a Path,

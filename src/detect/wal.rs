@@ -21,10 +21,10 @@ pub fn evidence(site: &Site<'_>) -> Option<String> {
     has_mark(&**site.storage, &sidecar).then(|| site.name().to_owned())
 }
 
-/// The marker of the head; or any file: opening it reports whether its bytes are a log.
+/// The head's marker, or any file: an opening reports whether the file is a log.
 ///
-/// An empty file without a sidecar is none, because the writer of a new log makes it first; but one with a
-/// segment's name is, and opening it says that its directory is the log.
+/// An empty file without a sidecar is no log, because the writer of a new log makes the sidecar
+/// first. An empty file with a segment's name is: an opening reports that the directory is the log.
 pub fn may_be(site: &Site<'_>) -> bool {
     if !site.is_file() {
         return site.has(HEAD_NAME);

@@ -1,4 +1,4 @@
-//! A file that grows: the next backup writes after the bytes that are durable in the target.
+//! A growing file: the next backup writes after the durable bytes of the target.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,25 +9,25 @@ use crate::error::{Error, ErrorKind};
 use crate::slice::part;
 use crate::storage::Access;
 
-/// A file of the backup is the log's if so many bytes before its durable end are.
+/// The comparison covers this many bytes before the durable end of the backup's file.
 const COMPARED_BYTES: u64 = 64 << 10;
 
-/// A file that grows.
+/// A growing file.
 #[derive(Clone, Debug)]
 pub struct Growing {
     pub source: PathBuf,
     pub target: PathBuf,
     /// The byte of the log at which the file begins.
     pub base: u64,
-    /// The bytes before this one are not copied here.
+    /// The copy begins at this byte.
     pub start: u64,
-    /// The byte after the last one that is copied.
+    /// The copy ends before this byte.
     pub end: u64,
 }
 
 impl Copier<'_> {
-    /// How many bytes of a growing file are durable and the log's own; an error if they are another log's. The
-    /// target stays as it is. The first `durable` bytes of the log are known to be durable in the target.
+    /// The number of durable bytes in the target's file; an error if they belong to another log.
+    /// The target stays unchanged. The target has the first `durable` bytes of the log durably.
     pub fn check(&self, file: &Growing, durable: u64) -> Step<u64> {
         let Growing { source, target, base, start, end } = file;
         let there = match self.storage.open(target, Access::Read) {

@@ -1,7 +1,8 @@
 //! Copying the files of a log: a file that grows is continued, a small file is replaced whole.
 //!
-//! A name says that its file is whole: a new file is written under `.NAME.new`, synced, then renamed. Only a file
-//! that grows is written in place, after the bytes that are durable there.
+//! A file's final name shows that the file is whole: the copier writes a new file under
+//! `.NAME.new`, syncs, then renames. Only a growing file is written in place, after the durable
+//! bytes there.
 
 pub mod growing;
 
@@ -18,7 +19,7 @@ use crate::slice::{part, part_mut};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, Storage, above, read_full, write_full};
 
-/// A log that changes under the copy is looked at so often.
+/// The number of tries, if a log changes under the copy.
 const ATTEMPTS: u32 = 50;
 const PIECE_BYTES: u64 = 4 << 20;
 /// The ending of the name under which a whole file is written first.
@@ -70,19 +71,19 @@ pub fn once_more<T>(log: &Path, less: &str, mut copy: impl FnMut() -> Step<T>) -
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// Brings the files of a backup to the state of the log, and counts the files and bytes that it writes.
+/// Brings the files of a backup to the state of the log, and counts written files and bytes.
 pub struct Copier<'a> {
     pub storage: &'a dyn Storage,
     pub target: &'a Target<'a>,
-    /// Files that were written.
+    /// Written files.
     pub files: u64,
-    /// Bytes that were written.
+    /// Written bytes.
     pub bytes: u64,
     progress: &'a mut dyn FnMut(u64) -> Result<()>,
     read: u64,
     /// Directories whose names are not synced.
     unsynced: BTreeSet<PathBuf>,
-    /// Files that were written in place, and how many of their bytes were durable before.
+    /// Files written in place, and how many of their bytes were durable before.
     touched: BTreeMap<PathBuf, u64>,
     /// Bytes that were written since the last note.
     unnoted: u64,
@@ -95,13 +96,13 @@ impl<'a> Copier<'a> {
         Self { storage, target, files, bytes, progress, read, unsynced, touched, unnoted }
     }
 
-    /// Tell how far the copy is; an error ends it.
+    /// Report the copy's progress; an error ends the copy.
     pub fn tell(&mut self) -> Result<()> {
         (self.progress)(self.read)
     }
 
-    /// Write the bytes of a small file; without any, remove it. After a crash, the file is the old one or the
-    /// new one.
+    /// Write the bytes of a small file; `None` removes the file. After a crash, the file is the old
+    /// or the new file.
     pub fn whole(&mut self, source: &Path, target: &Path, bytes: Option<&[u8]>) -> Step<()> {
         let there = read_small(self.storage, target)?;
         match bytes {
@@ -119,7 +120,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copy a file to `.NAME.new`, to its end of now; returns that path. `None` if the target has the same bytes.
+    /// Copy a file to `.NAME.new`, up to its present end; returns the new path. `None` if the
+    /// target has the same bytes.
     pub fn stage(&mut self, source: &Path, target: &Path) -> Step<Option<PathBuf>> {
         if self.is_file(target)? && self.same(source, target)? {
             return Ok(None);
@@ -191,7 +193,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Remove the new files of these names that an interrupted copy left in a directory.
+    /// Remove new files of an interrupted copy from a directory. `is_ours` chooses by name.
     pub fn sweep(&mut self, dir: &Path, is_ours: impl Fn(&str) -> bool) -> Step<()> {
         for name in sorted_names(self.storage, dir)? {
             let of = name.strip_prefix('.').and_then(|name| name.strip_suffix(NEW));
@@ -210,7 +212,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Have a directory of the backup, and those above it.
+    /// Make a directory of the backup if missing, and the directories above.
     pub fn make_dir(&mut self, dir: &Path) -> Step<()> {
         if is_dir(self.storage, dir)? {
             return Ok(());
@@ -282,7 +284,8 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// A new file with the permissions of the log's. Its owner may write it: the next backup does.
+    /// Create a file with the permissions of the log's file. The owner may also write, because the
+    /// next backup does.
     fn create(&mut self, path: &Path, source: &Path) -> Step<Box<dyn File>> {
         self.target.begin()?;
         self.make_dir(above(path))?;
@@ -298,7 +301,7 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// The name of a file that is being made: no log has a file of such a name.
+/// The name of a file under construction: no log has a file with such a name.
 fn name_aside(target: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
@@ -306,7 +309,7 @@ fn name_aside(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
-/// A file of the log. One that is gone was dropped, or sent.
+/// Open a file of the log. A missing file was dropped, or sent.
 pub fn open_source(storage: &dyn Storage, path: &Path) -> Step<Box<dyn File>> {
     match storage.open(path, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
