@@ -23,7 +23,7 @@ impl Format for WalFormat {
     const NAME: &'static str = FORMAT;
     const NOUN: &'static str = "record";
     const LIMIT: &'static str = "record_bytes_max";
-    /// It has no header: its records alone tell.
+    /// A WAL has no header: only records prove its presence.
     const PROVED_BY: Depth = Depth::Quick;
     const NUMBERED: bool = false;
     type Framing = Codec;
@@ -71,7 +71,7 @@ impl Format for WalFormat {
         let storage = &*options.storage;
         let single = match storage.is_dir(path) {
             true => false,
-            // What lies beside a file says that it is one, or that there was one.
+            // A sidecar next to the path proves a single file, present or lost.
             false if storage.is_dir(&Place::file(path).sidecar) => true,
             false => match Place::file(path).open(storage, Access::Read) {
                 Err(e) if e.kind() == ErrorKind::Missing => options.layout == Some(Layout::Single),

@@ -30,9 +30,9 @@ pub fn stored_sum(file: &dyn File, offset: u64) -> io::Result<Option<u32>> {
     Ok((read == sum.len()).then_some(u32::from_le_bytes(sum)))
 }
 
-/// The size of a segment, from the files: that of most segments that are followed by another. In a
-/// log without damage all of these have it. If two sizes are equally frequent, the larger one
-/// counts, because a crash makes segments shorter.
+/// The size of a segment, by the files: the most frequent size among segments before another
+/// segment. In a log without damage all of them have the segment size. If two sizes are equally
+/// frequent, the larger counts, because a crash makes segments shorter.
 pub fn segment_bytes_of(
     place: &Place,
     storage: &dyn Storage,
@@ -82,7 +82,8 @@ fn open_segment(
     access: Access,
 ) -> Result<(Box<dyn File>, u64)> {
     open_if_there(place, storage, index, access)?.ok_or_else(|| {
-        // Not "no log": its writer removed it a moment ago, and a second inspection says why.
+        // Do not report a missing log: a writer has just removed the segment, and a second
+        // inspection finds out why.
         Error::new(ErrorKind::Corrupt, "the segment vanished after it was listed")
             .at(&place.dir.join(segment_name(index)))
     })
@@ -109,7 +110,7 @@ fn open_if_there(
     }
 }
 
-/// Which segments count, where they end, and what is wrong with the next.
+/// The log's segments: their end, and any defect of the next segment.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     /// The segments that count, those after a gap, and those below the head.
@@ -118,14 +119,15 @@ pub struct Segments {
     pub end: u64,
     /// Why the segments after the gap do not follow.
     pub gap: Option<String>,
-    /// Whether that is so wrong that the log can only be read.
+    /// Whether the defect makes the log readable only.
     pub only_readable: bool,
     /// Whether any segment has the segment size, or none has another.
     pub fits: bool,
 }
 
-/// Check the size of every segment from the head on. Every one but the last must be exactly of
-/// the segment size; what follows one that is not is named, and not taken for a part of the log.
+/// Check the size of every segment from the head on. Every segment except for the last must have
+/// the segment size. After a segment of another size, segments are reported, and do not count as a
+/// part of the log.
 pub fn check_segments(
     place: &Place,
     storage: &dyn Storage,
@@ -140,7 +142,8 @@ pub fn check_segments(
     found.extent =
         Listing { first, next: first, orphans: Vec::new(), stale: below, ..Listing::default() };
     for &index in &found.extent.stale {
-        // What is removed must be what a removal left, and not what another size makes of it.
+        // A removal must have left the segment to be removed. Another segment size must not make a
+        // segment look removed.
         match open_if_there(place, storage, index, Access::Read)? {
             Some((_, len)) if len == segment_bytes => found.fits = true,
             Some((_, len)) => {
@@ -162,7 +165,7 @@ pub fn check_segments(
         found.only_readable = true;
         return Ok(found);
     }
-    // Where everything was dropped up to a border, no segment need be there.
+    // If everything was dropped up to a border, no segment need exist.
     let all_dropped = from.is_empty() && head.is_multiple_of(segment_bytes);
     if from.first() != Some(&first) && !all_dropped {
         let name = segment_name(first);
@@ -189,7 +192,7 @@ pub fn check_segments(
                 found.extent.keep(index, Arc::from(file));
                 len
             }
-            // One that nothing is appended to need not be writable.
+            // A segment without further appends need not be writable.
             Err(_) if access == Access::Write => segment_len(place, storage, index)?,
             Err(e) => return Err(e),
         };

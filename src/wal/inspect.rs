@@ -1,5 +1,5 @@
-//! What the files of a log say: its place in a single file or in segments, its end, and what a crash
-//! or a copy left of them. Changes nothing.
+//! The inspection of a log's files: a single file or segments, the end, and the leftovers of a
+//! crash or a copy. Changes nothing.
 
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn missing(place: &Place) -> Error {
     Error::new(ErrorKind::Missing, message).at(&place.log)
 }
 
-/// The error of a log that is gone while its mark says what was in it.
+/// The error of a missing log whose mark counts records.
 fn lost_log(place: &Place, mark: &Mark) -> Error {
     let message = format!(
         "lost acknowledged records: the log is missing or empty, but {} records up to byte {} were \
@@ -109,7 +109,7 @@ impl Look<'_> {
             Head::Absent => "there is no head marker".to_string(),
             Head::Damaged(why) => format!("the head marker is damaged: {why}"),
         };
-        // The mark may still know the head, if it is this log's.
+        // The log's own mark may still know the head.
         if let Some(mark) = self.mark.filter(|mark| mark.start > 0)
             && let Ok(mut found) = self.with_head(&indices, mark.start, segment_bytes)
             && self.has_head_of(&found, &mark)?
@@ -127,7 +127,7 @@ impl Look<'_> {
         }
         let mut found = self.with_head(&indices, 0, segment_bytes)?;
         if indices.first() != Some(&0) {
-            // What is intact can be read all the same.
+            // Intact records are readable all the same.
             let message = format!(
                 "{why}, and {} is missing: where the first record begins is not known",
                 segment_name(0)
@@ -137,8 +137,8 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// Whether the log begins where its mark says. The records after that may be damaged or missing: without this
-    /// head, dropped records would come back.
+    /// Whether the log begins at the mark's begin. Later records may be damaged or missing: without
+    /// the mark's head, dropped records would come back.
     fn has_head_of(&self, found: &Inspected<WalFormat>, mark: &Mark) -> Result<bool> {
         let Inspected { findings, space, .. } = found;
         Ok(match findings.mark {
@@ -207,7 +207,7 @@ impl Look<'_> {
         let mut found = self.at(format, space)?;
         if let Some(gap) = gap.filter(|_| only_readable) {
             if self.options.layout.is_some() && !fits {
-                // By a size that the caller named, and that no segment has: it is another log's.
+                // No segment has the size that the caller named: the files are another log's.
                 let known = self.settings.is_some() || self.mark.is_some();
                 let kind = if known { ErrorKind::Corrupt } else { ErrorKind::NotALog };
                 return Err(Error::new(kind, gap).at(&self.place.log));
@@ -239,7 +239,7 @@ impl Look<'_> {
         let mark = self.mark.filter(|mark| !above(mark));
         let known = Known { mark, damaged_mark, first: None, is_ours: false, depth };
         let findings = find_end(&format, &space, known).map_err(fail)?;
-        // The next mark takes over the index of one that is used.
+        // The next mark takes over the index of a used mark.
         let renumbered = findings.mark == MarkUse::Used && !findings.numbered_by_mark;
         let without_index = |mark| Mark { index_entries: 0, index_chain: 0, ..mark };
         let mark = mark.map(|mark| if renumbered { without_index(mark) } else { mark });
@@ -252,7 +252,7 @@ impl Look<'_> {
     }
 }
 
-/// What the files say is damage that no cut mends.
+/// Report damage in the files that no cut repairs.
 fn refuse_writing(found: &mut Inspected<WalFormat>, why: String) {
     let findings = &mut found.findings;
     findings.verdict = Verdict::Corrupt;

@@ -199,7 +199,7 @@ impl Wal {
         &self.0.shared.place.log
     }
 
-    /// Where the log's bytes lie.
+    /// The layout of the log's bytes.
     pub fn layout(&self) -> Layout {
         self.0.shared.format.layout()
     }

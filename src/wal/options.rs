@@ -14,7 +14,7 @@ use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
-/// Where the log's bytes lie.
+/// The layout of the log's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
@@ -60,17 +60,17 @@ log_options! {
         file_mode: u32 = 0o600,
     }
     optional {
-        /// Layout of a new log, and one that an existing log must have. By default what is there, and
-        /// for a new log segments of 64 MiB.
+        /// Layout of a new log, and the layout that an existing log must have. By default the
+        /// present layout, and for a new log segments of 64 MiB.
         layout: Layout,
-        /// Limit of a payload, bytes. By default what the log was created with, or 64 MiB. A lower one
-        /// limits appends only.
+        /// Limit of a payload, bytes. By default the limit from the log's creation, or 64 MiB. A
+        /// lower limit applies to appends only.
         record_bytes_max: u64,
         /// Called for every whole segment before it is removed.
         archive: Archive,
-        /// What a log open for writing drops by itself, as [`Wal::retain`](super::Wal::retain) does: at
-        /// opening, and after the first sync in each segment. Where it cannot, it is logged, and
-        /// appends go on.
+        /// The prefix that a log open for writing drops by itself, like
+        /// [`Wal::retain`](super::Wal::retain): at opening, and after the first sync in each
+        /// segment. A failure is logged, and appends continue.
         retention: Retention,
     }
 }

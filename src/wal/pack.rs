@@ -1,4 +1,4 @@
-//! Several payloads packed into one record, so that a crash leaves all of them or none.
+//! Several payloads packed into a record: a crash leaves all or none.
 
 use super::codec::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
@@ -6,9 +6,9 @@ use crate::slice::part_mut;
 
 const PACK_MAGIC: &[u8; 4] = b"DBPK";
 
-/// Pack several payloads into one: `"DBPK"`, their count, and each with its length (u32,
-/// little-endian). One record has one checksum, so a crash leaves all of them or none; readers of
-/// other programs see one ordinary record.
+/// Pack several payloads into one: `"DBPK"`, the count, and each payload after its length (u32,
+/// little-endian). A record has a single checksum: after a crash the log has all payloads or none.
+/// Other programs see an ordinary record.
 pub fn pack<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Result<Vec<u8>> {
     let mut packed = [&PACK_MAGIC[..], &[0; 4]].concat();
     let mut count = 0u32;
@@ -27,7 +27,7 @@ pub fn pack<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Result<Vec<u8
     Ok(packed)
 }
 
-/// The payloads in a packed one.
+/// The payloads in a packed payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     left: &'a [u8],

@@ -1,5 +1,4 @@
-//! Proofs: that the files are a log at all, that an intent belongs to it, and that its segments have
-//! the size that was named.
+//! Proofs: the files are a log, an intent belongs to the log, the segments have the named size.
 
 use std::io;
 use std::path::Path;
@@ -15,9 +14,9 @@ use crate::scan::{Scanned, Scanner, Verdict};
 use crate::sidecar::{Intent, MarkUse};
 use crate::storage::read_full;
 
-/// Refuse what is no log at all: nothing in it is intact, and nothing beside it says that it is ours.
-/// It is something that was named by mistake, and opening it for writing must not cut it away as a
-/// torn tail. Only a repair and `recovery = "spec"` cut a first record that was begun.
+/// Refuse a path without a log: no intact record, and no sidecar of ours. The user named the wrong
+/// path, and opening for writing must not cut the content as a torn tail. Only a repair and
+/// `recovery = "spec"` cut a torn first record.
 pub(super) fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> Result<()> {
     let Findings { extent, verdict, data_end, .. } = &found.findings;
     let known = place.is_tail || found.settings.is_some() || found.findings.mark_is_ours();
@@ -38,9 +37,9 @@ pub(super) fn check_is_log(place: &Place, found: &mut Inspected<WalFormat>) -> R
     Err(Error::new(ErrorKind::NotALog, message).of(FORMAT).at(&place.log).offset_at(extent.start))
 }
 
-/// Whether the files are what a program leaves that was killed in its first append: the beginning of a
-/// record that the limit allows and that does not end in the files. A single file must have `wal` or `log` in
-/// its name: any file begins with some number. If even the header is incomplete, the name must end with `.wal`.
+/// Whether the files look like a crash in a first append: the begin of a record within the limit,
+/// whose end lies beyond the files. A single file must have `wal` or `log` in its name, because any
+/// file begins with some number. If even the header is incomplete, the name must end with `.wal`.
 fn is_first_append(place: &Place, found: &Inspected<WalFormat>) -> io::Result<bool> {
     let (start, end) = (found.findings.extent.start, found.space.files_end);
     let mut header = [0; HEADER_BYTES as usize];
@@ -60,9 +59,10 @@ fn is_first_append(place: &Place, found: &Inspected<WalFormat>) -> io::Result<bo
         && length > end.saturating_sub(start + HEADER_BYTES))
 }
 
-/// Whether the intent was made for this log: the same file that begins at the same byte with the same
-/// record, and has the one that is to be the last. Of a log that is to be emptied the first record may
-/// be gone already, or torn if it never was durable, but no other one can have come in its place.
+/// Whether the intent was made for this log. The file, its first byte and its first record must be
+/// the same, and the log must have the intended last record. If the log is to be emptied, the first
+/// record may already be gone, or torn if it never was durable, but no other record can have come
+/// in its place.
 pub(super) fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Result<bool> {
     let Space { file, start, end, .. } = space;
     let within = (*start..=*end).contains(&intent.end);
@@ -86,9 +86,9 @@ pub(super) fn is_ours(space: &Space, codec: Codec, intent: &Intent) -> io::Resul
     Ok(frame.crc == intent.last_sum && scanner.position() == intent.end)
 }
 
-/// A repair cuts nothing by a segment size that neither the sidecar nor the records prove: with another
-/// one the head would stand elsewhere in its segment, and what is durable would look torn. Segment 0
-/// stands where it stands, whatever the size.
+/// A repair does not cut by a segment size that neither the sidecar nor the records prove: with a
+/// wrong size the head would lie elsewhere in its segment, and durable records would look torn. The
+/// place of segment 0 does not depend on the size.
 pub(super) fn check_size_is_proved(
     found: &Inspected<WalFormat>,
     options: &Options,

@@ -1,11 +1,11 @@
-//! The records that callers get.
+//! The records of a log, for callers.
 
 use super::codec::{HEADER_BYTES, Lsn};
 
 /// One record of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The byte at which it begins.
+    /// The record's first byte.
     pub lsn: Lsn,
     /// The payload.
     pub payload: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Record {
 /// A record, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRef<'a> {
-    /// The byte at which it begins.
+    /// The record's first byte.
     pub lsn: Lsn,
     /// The payload.
     pub payload: &'a [u8],

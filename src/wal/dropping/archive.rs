@@ -1,4 +1,4 @@
-//! The hook that gets a segment before it goes.
+//! The hook for a segment before its removal.
 
 use std::fmt;
 use std::io;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 
-/// Called with the number and the path of every segment before it is removed. If it fails, nothing
-/// is removed and the head stays where it is. Appends and reads go on meanwhile; truncating the log
-/// or setting its consumers from within would wait for itself.
+/// Called with the number and the path of every segment before the removal. If the hook fails,
+/// nothing is removed and the head stays. Appends and reads continue meanwhile. A hook that
+/// truncates the log or sets its consumers waits for itself.
 ///
-/// The call that drops waits for it: [`Wal::retain`](crate::wal::Wal::retain), a truncation, an
-/// opening, or the first sync in a segment. With
-/// [`Durability::Interval`](crate::Durability::Interval) that is the thread that syncs, so nothing is synced
-/// while the hook works: keep it short there.
+/// The call that drops waits for the hook: [`Wal::retain`](crate::wal::Wal::retain), a truncation,
+/// an opening, or the first sync in a segment. With
+/// [`Durability::Interval`](crate::Durability::Interval) the background thread waits, and syncs
+/// nothing while the hook works: keep the hook short.
 #[derive(Clone)]
 pub struct Archive(pub(super) Arc<Hook>);
 
 impl Archive {
-    /// A hook. It may be called again for a segment that it got already: after a crash, or after it
-    /// failed for a later one.
+    /// A hook. The log may call the hook again for the same segment: after a crash, or after the
+    /// hook failed for a later segment.
     pub fn new(hook: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }

@@ -1,5 +1,5 @@
-//! Consumers that still need records, by the LSN of the record that each needs next. The writer and
-//! every reader may set them: `sidecar/consumers.rs` says how they are stored.
+//! Consumers that still need records, each with the LSN of the next record. The writer and every
+//! reader may set them: `sidecar/consumers.rs` has the file.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,10 +53,10 @@ impl Wal {
         check_name("consumer", name)
             .map_err(|e| e.of(FORMAT).at(&self.0.shared.place.log).with_durable(Durable::No))?;
         shared.change_consumers(|shared, consumers| {
-            // While it is locked, no process drops what is there now.
+            // Under the lock, no other process drops records.
             shared.follow_head()?;
             let extent = shared.extent();
-            // A writer may have cut off the end that this reader knows.
+            // A writer may have cut the end off that this reader knows.
             shared.check_uncut()?;
             shared.locate_offset(extent, lsn.0)?;
             consumers.insert(name.to_string(), lsn.0);
@@ -84,7 +84,7 @@ impl Wal {
     }
 }
 
-/// Held while the consumers are read and changed, or records dropped that they might need.
+/// Held while the consumers are read and changed, or records dropped that consumers might need.
 pub struct ConsumersLock<'a> {
     _here: MutexGuard<'a, ()>,
     _elsewhere: Box<dyn LockGuard>,
@@ -129,7 +129,8 @@ impl Shared<WalFormat> {
         self.consumers().change(|consumers| change(self, consumers))
     }
 
-    /// Lower the consumers above `end`, under their lock: a reader may be setting one.
+    /// Lower the consumers above `end`, under their lock, because a reader may be setting a
+    /// consumer.
     pub(in crate::wal) fn lower_consumers(&self, end: u64, was_cut: bool) -> Result<()> {
         if !self.consumers().may_be_above(end, was_cut)? {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a truncation drops, said before it or after it.
+//! The records that a truncation drops, reported before or after the truncation.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Extent;
@@ -22,22 +22,22 @@ pub enum Cut {
     From(Lsn),
 }
 
-/// What a truncation dropped, or would drop, and what is left.
+/// The dropped records of a truncation, or of a possible truncation, and the rest of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Number of records that are gone.
+    /// Number of dropped records.
     pub records: u64,
-    /// Size of them with their headers, bytes.
+    /// Bytes of the records with headers.
     pub bytes: u64,
-    /// Where the log begins now.
+    /// The log's new head.
     pub head: Lsn,
-    /// Where the log ends now.
+    /// The log's new end.
     pub end: Lsn,
 }
 
 impl Dropped {
-    /// The difference between a log and what is left of it.
+    /// The difference between a log and its rest.
     pub(super) fn between(before: Extent, left: Extent) -> Self {
         Self {
             records: before.records - left.records,
@@ -101,7 +101,7 @@ impl Shared<WalFormat> {
         })
     }
 
-    /// The log as it is with the record at `lsn` as its last one, or without it.
+    /// The present log with the record at `lsn` as the last record, or without the record.
     pub(super) fn extent_until(&self, extent: Extent, lsn: Lsn, keep: bool) -> Result<Extent> {
         let before = self.records_before(extent, lsn)?;
         if lsn.0 == extent.end {

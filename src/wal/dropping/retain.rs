@@ -1,4 +1,4 @@
-//! Retention: which prefix a log need not keep, by size, age and what was consumed.
+//! Retention: the prefix that a log may drop, by size, age and consumption.
 
 use std::time::{Duration, SystemTime};
 
@@ -64,16 +64,16 @@ impl Wal {
 }
 
 impl Shared<WalFormat> {
-    /// Drop what the retention given at opening allows, if the log goes on in another segment since it
-    /// was done last. Another thread or process that is at it, or sets a consumer, is not waited for:
-    /// then the next sync does it.
+    /// Drop the prefix that the option `retention` allows, if the log has reached another segment
+    /// since the last time. If another thread or process is doing so, or is setting a consumer, do
+    /// not wait: the next sync will try again.
     pub(in crate::wal) fn keep_to_retention(&self) {
         let (Some(given), Some(segments)) = (self.options.retention, self.files.segments()) else {
             return;
         };
         let bytes = segments.segment_bytes();
         let (segment, last) = (self.durable() / bytes, &self.format.retained_in);
-        // One more, so that 0 is none yet.
+        // Store the segment's number plus 1: 0 means none yet.
         if last.fetch_max(segment + 1, Ordering::AcqRel) > segment {
             return;
         }
@@ -92,7 +92,7 @@ impl Shared<WalFormat> {
         Ok(true)
     }
 
-    /// Drop what `retention` allows. The caller locks the consumers.
+    /// Drop the prefix that `retention` allows. The caller holds the consumers' lock.
     fn drop_allowed(&self, retention: &Retention) -> Result<Dropped> {
         if let Some(head) = self.allowed_head(retention)? {
             return self.archive_and_drop_before(head);
@@ -101,7 +101,7 @@ impl Shared<WalFormat> {
         Ok(Dropped::between(extent, extent))
     }
 
-    /// The head after dropping what `retention` allows; `None` if it stays.
+    /// The head after dropping the prefix that `retention` allows; `None` if the head stays.
     fn allowed_head(&self, retention: &Retention) -> Result<Option<Lsn>> {
         let Some(segments) = self.files.segments() else { return Ok(None) };
         let extent = self.extent();
@@ -120,8 +120,8 @@ impl Shared<WalFormat> {
             allowed = allowed.max(needed);
         }
         let allowed = allowed.min(slowest.unwrap_or(u64::MAX)).min(self.durable());
-        // The head is the first record of a segment, so that all before it goes: of the one in which
-        // `allowed` lies, or of one before if a record reaches over its begin.
+        // The new head is the first record of a segment, and everything before is dropped. Take the
+        // segment of `allowed`, or an earlier segment if a record reaches over the segment's begin.
         for index in (0..=allowed / bytes).rev() {
             let floor = index * bytes;
             if floor <= extent.start {
@@ -135,8 +135,8 @@ impl Shared<WalFormat> {
         Ok(None)
     }
 
-    /// The byte after the segments that were written last more than `age` ago, counted from the
-    /// oldest, up to the first that is younger. A clock in the past makes everything young.
+    /// The byte after the leading segments last written more than `age` ago, up to the first
+    /// younger segment. A clock set back makes everything young.
     fn older_than(&self, segments: &Segmented, age: Duration, bytes: u64) -> Result<u64> {
         let now = SystemTime::now();
         let range = segments.range();
@@ -174,8 +174,8 @@ impl Shared<WalFormat> {
         Ok(Lsn(cursor.offset()))
     }
 
-    /// Hand the segments that hold nothing from `lsn` on to the archive. The caller locks the
-    /// consumers, so that no other truncation can begin; appends go on meanwhile.
+    /// Hand the segments below `lsn` to the archive. The caller holds the consumers' lock, which
+    /// keeps out other truncations; appends continue meanwhile.
     pub(super) fn archive_before(&self, lsn: Lsn) -> Result<()> {
         let (Some(Archive(hook)), Some(segments)) = (&self.options.archive, self.files.segments())
         else {

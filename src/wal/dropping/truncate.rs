@@ -1,4 +1,4 @@
-//! Dropping a prefix and cutting the end: what a truncation asks of its LSN. The engine cuts
+//! Dropping a prefix and cutting the end: the checks of a truncation's LSN. The engine cuts
 //! (`src/log/write/cut.rs`).
 
 use super::cut::Dropped;
@@ -11,9 +11,9 @@ use crate::wal::format::WalFormat;
 use crate::wal::{Shared, Wal};
 
 impl Wal {
-    /// Drop every record before the one that begins at `lsn`; with the log's end, drop all. Whole
-    /// segments that hold nothing else are removed. Needs a segmented log, and a record's beginning.
-    /// [`Wal::would_drop`] says beforehand what would go.
+    /// Drop every record before `lsn`; with the log's end, drop all. Removes whole segments, if all
+    /// their records are dropped. Needs a segmented log, and the LSN of a record's beginning.
+    /// [`Wal::would_drop`] reports the records beforehand.
     ///
     /// What would be dropped must be on stable storage already ([`Wal::sync`]), and no named consumer
     /// may need it: else [`ErrorKind::InvalidArgument`]. Where something is dropped, what comes after it is
@@ -68,7 +68,7 @@ impl Wal {
         }
         let dropped = shared.archive_and_drop_before(lsn)?;
         if !heed_consumers {
-            // The caller dropped it although consumers needed it.
+            // The caller dropped records although consumers needed them.
             shared.consumers().raise(lsn.0)?;
         }
         Ok(dropped)
@@ -110,7 +110,7 @@ impl Wal {
 }
 
 impl Shared<WalFormat> {
-    /// Log which segments a cut removed, also where it failed.
+    /// Log the segments that a cut removed, even if the cut failed.
     fn logging_dropped(&self, cut: impl FnOnce() -> Result<[Extent; 2]>) -> Result<Dropped> {
         let segments = || self.files.segments().map(|segments| segments.range());
         let before = segments();
@@ -139,7 +139,7 @@ impl Shared<WalFormat> {
         let extent = self.extent();
         if lsn.0 > extent.start && self.check_durable(lsn, lsn.0).is_ok() {
             self.extent_from(extent, lsn).map_err(|e| e.with_durable(Durable::No))?;
-            // While others append: they wait for what is synced below.
+            // While others append: they wait for the sync below.
             self.sync_and_keep_to(extent.end)?;
         }
         let first = || self.files.segments().map_or(0, |segments| segments.range().start);
