@@ -1,5 +1,5 @@
-//! The type of the format: a finished file as a log that gets no more records, so that the engine
-//! reads, checks and splits it like any other.
+//! The type of the format: a finished file as a log without further appends. The engine reads,
+//! checks and splits the file like any other log.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl LedgerFormat {
         Self { codec: Codec::new(record_bytes_max) }
     }
 
-    /// What an open file holds, by itself: there is no mark.
+    /// Inspect an open file by itself: there is no mark.
     pub(super) fn inspect_file(
         self,
         file: Arc<dyn File>,

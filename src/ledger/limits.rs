@@ -1,4 +1,4 @@
-//! The limit of a payload that a ledger keeps in its sidecar.
+//! A ledger's limit of a payload, kept in the sidecar.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use crate::error::Result;
 use crate::sidecar::{SIDECAR_NAME, Settings, sidecar_dir};
 use crate::storage::Storage;
 
-/// The limit of a payload that stores of the ledger with files in `dir` were opened with, if it was
-/// above the usual. One that no store takes is a forgery.
+/// The limit of a payload that the stores of a ledger in `dir` were opened with, if above the usual
+/// limit. A limit that no store accepts is a forgery.
 pub fn kept_limit(storage: &dyn Storage, dir: &Path) -> Result<u64> {
     highest_limit(dir, |sidecar| Settings::load(storage, sidecar, FORMAT))
 }
 
-/// The same for a store, which moves away what it takes for damage: it has to know.
+/// As [`kept_limit`], for a store. A store moves damaged files away, so it must know the limit.
 pub fn known_limit(storage: &dyn Storage, dir: &Path) -> Result<u64> {
     highest_limit(dir, |sidecar| Settings::load_known(storage, sidecar, FORMAT))
 }

@@ -1,4 +1,4 @@
-//! How a ledger is opened: where it lies, what surrounds its records when they are sent, and limits.
+//! How to open a ledger: the place, the bytes around records in a request, and limits.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ pub type Envelope = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// The smallest cap of a file that the specification allows, bytes.
 const FILE_BYTES_MIN: u64 = 100;
-/// The cap of a file that [`LedgerConfig::lines`] gives: what the usual servers take in one request.
+/// The cap of a file in [`LedgerConfig::lines`]: the usual servers take this much in one request.
 const FILE_BYTES: usize = 475_000;
 
-/// Where a ledger lies, and what surrounds its records when they are sent: the specification's
+/// A ledger's place, and the bytes around its records in a request: the specification's
 /// configuration. All else is in [`Options`].
 pub struct LedgerConfig {
     /// Directory of the files. It is created if only the last part of the path is missing.
     pub storage_location: PathBuf,
-    /// What the files' names end with: `0-events`, `1-events`.
+    /// The ending of the files' names: `0-events`, `1-events`.
     pub base_filename: String,
     /// A file that has more bytes is finished, and the next append begins another; at least 100.
     pub max_file_size: usize,
@@ -38,7 +38,7 @@ pub struct LedgerConfig {
 }
 
 impl LedgerConfig {
-    /// One record a line, nothing around them, files of 475,000 bytes.
+    /// One record a line, no bytes around them, files of 475,000 bytes.
     pub fn lines(storage_location: impl Into<PathBuf>, base_filename: impl Into<String>) -> Self {
         Self {
             storage_location: storage_location.into(),
@@ -63,7 +63,7 @@ impl LedgerConfig {
     }
 }
 
-/// Whether files can have a name that ends so.
+/// Whether a file's name can end with `base`.
 pub(super) fn check_base(base: &str) -> Result<(), String> {
     if base.is_empty() || base.contains(['/', '\\', '\0']) {
         return Err(format!("base of the files' names {base:?}, must be a part of a file name"));
@@ -82,10 +82,10 @@ impl fmt::Debug for LedgerConfig {
     }
 }
 
-/// What becomes of a file with intact records after damage. Of a file whose end is torn, the records
-/// before are sent, and the file is removed, whatever is chosen. A file with a whole record that is only
-/// longer than [`Options::record_bytes_max`], not right after damage, goes to the quarantine, whatever
-/// is chosen.
+/// How to treat a file with intact records after damage. Two files are treated alike under every
+/// choice. If only the end is torn, the records before are sent, and the file is removed. If a
+/// whole record exceeds [`Options::record_bytes_max`], and does not come right after damage, the
+/// file goes to the quarantine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCorrupt {
@@ -94,7 +94,7 @@ pub enum OnCorrupt {
     #[default]
     Quarantine,
     /// Send the intact records after the damage as well. The file goes to the quarantine only if it
-    /// has more, of which nothing says whether they are records or lie in a damaged one's payload.
+    /// has further records that may lie in a damaged record's payload.
     Skip,
     /// Send the records before the damage and remove the file, as the specification says. The
     /// records after the damage are lost.
@@ -118,16 +118,16 @@ impl FromStr for OnCorrupt {
     }
 }
 
-/// What an append does that would take the ledger over [`Options::bytes_total_max`].
+/// How an append behaves that would take the ledger over [`Options::bytes_total_max`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// It fails as on a full disk: an error of kind [`ErrorKind::Io`] whose source is
-    /// [`QuotaExceeded`](std::io::ErrorKind::QuotaExceeded). Nothing is lost that was acknowledged.
+    /// Fail like on a full disk: an error of kind [`ErrorKind::Io`] whose source is
+    /// [`QuotaExceeded`](std::io::ErrorKind::QuotaExceeded). No acknowledged record is lost.
     #[default]
     Reject,
-    /// It removes the oldest files, and [`LedgerStore::stats`](super::LedgerStore::stats) counts what
-    /// they held.
+    /// Remove the oldest files. [`LedgerStore::stats`](super::LedgerStore::stats) counts the
+    /// dropped records.
     DropOldest,
 }
 
@@ -154,15 +154,16 @@ pub struct Options {
     /// When appends are synced; by default never, as specified. [`Durability::Rotate`] and
     /// [`Durability::Manual`] sync each file when it is finished.
     pub durability: Durability,
-    /// What becomes of a file with intact records after damage.
+    /// How to treat a file with intact records after damage.
     pub on_corrupt: OnCorrupt,
     /// A file with so many records is finished, and the next append begins another.
     pub file_records_max: Option<u64>,
-    /// Limit of all files together, bytes. They are counted where the last count is older than a second,
-    /// or this store removed files since and needs their room; with [`WhenFull::DropOldest`] always before
-    /// a file is dropped. What other stores add in between is not seen.
+    /// Limit of all files together, bytes. The store counts the bytes if the last count is older
+    /// than a second, or the store removed files since and needs their room; with
+    /// [`WhenFull::DropOldest`] always before dropping a file. Additions of other stores in between
+    /// remain unseen.
     pub bytes_total_max: Option<u64>,
-    /// What happens at that limit.
+    /// How an append behaves at the limit.
     pub when_full: WhenFull,
     /// Limit of a payload, bytes: 1 MiB by default. A lower one limits appends only.
     pub record_bytes_max: u64,

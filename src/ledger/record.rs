@@ -12,12 +12,12 @@ pub struct Position {
 /// The first and the last record of a batch.
 pub type Positions = (Position, Position);
 
-/// One record of a file.
+/// A record of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its number in the file, from 0 on; `None` after damage that hid the count.
+    /// The record's number in the file, from 0 on; `None` after damage that hid the count.
     pub number: Option<u64>,
-    /// The byte of the file at which it begins.
+    /// The record's first byte in the file.
     pub offset: u64,
     /// The payload.
     pub payload: Vec<u8>,
@@ -26,9 +26,9 @@ pub struct Record {
 /// A record, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRef<'a> {
-    /// Its number in the file, from 0 on; `None` after damage that hid the count.
+    /// The record's number in the file, from 0 on; `None` after damage that hid the count.
     pub number: Option<u64>,
-    /// The byte of the file at which it begins.
+    /// The record's first byte in the file.
     pub offset: u64,
     /// The payload.
     pub payload: &'a [u8],

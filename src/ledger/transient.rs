@@ -1,4 +1,5 @@
-//! Data that is kept until it was sent: one interface, with a store in memory and the ledger below it.
+//! Data to keep until it was sent: an interface, a store in memory, and the ledger behind the
+//! interface.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -10,10 +11,10 @@ use super::store::LedgerStore;
 use crate::error::Result;
 use crate::locks::{Mutex, lock};
 
-/// Keeps records until they were sent. All calls take `&self`, and any thread may make them: a store
-/// locks what it must, so that threads that append share a sync and do not wait for a fetch.
+/// Keeps records until they were sent. All calls take `&self`, and any thread may make them. A
+/// store locks only as needed: appending threads share a sync and do not wait for a fetch.
 pub trait DataStore: Send + Sync {
-    /// What a fetch gives.
+    /// The result of a fetch.
     type Output;
     /// Names a part of it, to be removed.
     type Removable;
@@ -102,14 +103,14 @@ impl DataStore for LedgerStore {
     }
 }
 
-/// Records in memory, for tests and for what need not outlive the process. A part of a fetch is one
-/// record.
+/// Records in memory, for tests and for data that may end with the process. Each part of a fetch is
+/// a single record.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<Numbered>,
 }
 
-/// Records with their numbers, which never repeat.
+/// Records with unique numbers.
 #[derive(Debug, Default)]
 struct Numbered {
     records: VecDeque<(u64, Vec<u8>)>,
@@ -242,7 +243,7 @@ impl<S: DataStore> TransientDB<S> {
         Self { store: Arc::new(store) }
     }
 
-    /// The store itself, for what only this one can do.
+    /// The store itself, for calls outside the interface.
     pub fn store(&self) -> &S {
         &self.store
     }

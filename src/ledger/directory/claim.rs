@@ -14,8 +14,8 @@ impl Directory {
         counter::load(&*self.storage, &self.sidecar(), &self.base)
     }
 
-    /// Before an index is shown to anybody, or its file goes: no file gets it, or a lower one, again,
-    /// not even after a power cut.
+    /// Call before a store shows an index to anybody, or removes its file: no file gets this index
+    /// again, or a lower one, not even after a power cut.
     pub fn claim(&self, _gate: &Gate, last: u32) -> Result<()> {
         let (sidecar, next) = (self.sidecar(), u64::from(last) + 1);
         let stored = self.counted()?;
@@ -23,7 +23,7 @@ impl Directory {
             self.make_sidecar()?;
             counter::store(&*self.storage, &sidecar, &self.base, next)?;
         } else if self.counted.load(Ordering::Acquire) < next {
-            // The store that wrote it may have died before its name was durable.
+            // The store that wrote the counter may have crashed before the name was durable.
             sync_dir(&*self.storage, &sidecar)?;
         }
         self.counted.fetch_max(stored.max(next), Ordering::AcqRel);
@@ -34,8 +34,9 @@ impl Directory {
         Ok(())
     }
 
-    /// The same for a file that stays. On a full disk its name will do, once that is durable: indexes
-    /// go on after the highest one there is. Else nothing could be sent, and no room be made.
+    /// As [`claim`](Self::claim), for a file that stays. On a full disk a durable file name is
+    /// enough: indexes continue after the highest name. Without this exception, a full disk would
+    /// stop sending, and sending makes room.
     pub fn show(&self, gate: &Gate, last: u32) -> Result<()> {
         match self.claim(gate, last) {
             Err(e) if is_full(&e) => {
@@ -46,8 +47,9 @@ impl Directory {
         }
     }
 
-    /// The same for a file that goes. On a full disk its bytes go first, durably, to make room. Where
-    /// that is not enough its name stays, which keeps the index, until a fetch finds it blank: `false`.
+    /// As [`claim`](Self::claim), for a file to be removed. On a full disk, empty the file first,
+    /// durably, to make room. If the room is still too small, return `false`: the name stays, which
+    /// keeps the index, until a fetch finds the file blank.
     pub(super) fn claim_or_empty(&self, gate: &Gate, index: u32, path: &Path) -> Result<bool> {
         match self.claim(gate, index) {
             Err(e) if is_full(&e) => {
@@ -67,8 +69,9 @@ impl Directory {
         }
     }
 
-    /// Set the counter back to `next`, what it said before the claim, while the gate is held: a gap between
-    /// indexes would look like lost files to readers. Files may have higher indexes already.
+    /// Set the counter back to `next`, its value before the claim, while the gate is held: a gap
+    /// between indexes would look like lost files to readers. Files may have higher indexes
+    /// already.
     pub fn unclaim(&self, _gate: &Gate, next: u64) -> Result<()> {
         if self.counted()? <= next {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The lowest index that no file had yet: `.deedbook/next-BASE`, text with a checksum. It outlives
-//! the files, so that no index comes twice: a sender may name its batches by them.
+//! The lowest index that no file had yet: `.deedbook/next-BASE`, text with a checksum. The counter
+//! stays after the files, so that no index comes twice: a sender may name its batches by index.
 //!
 //! ```text
 //! next 17
@@ -13,7 +13,7 @@ use crate::lines;
 use crate::sidecar::{Found, Note, PRIVATE_MODE, is_missing, with_sum};
 use crate::storage::{Storage, replace_through};
 
-/// What the name of a counter begins with, before the base.
+/// The begin of a counter's name, before the base.
 pub const PREFIX: &str = "next-";
 
 fn name(base: &str) -> String {
@@ -31,8 +31,9 @@ fn of_found(found: Found) -> Option<u64> {
     (lines_of(next) == lines).then_some(next)
 }
 
-/// Read it; 0 if there is none. A damaged one is as good as none: numbering goes by the files. One that
-/// may not be read is an error, or numbers that were given would be given again.
+/// Read the counter; 0 if there is none. A damaged counter counts as none: numbering then follows
+/// the files. A counter without permission to read is an error, because a store would give old
+/// numbers again.
 pub fn load(storage: &dyn Storage, sidecar: &Path, base: &str) -> Result<u64> {
     let found = find(storage, sidecar, base)?;
     if found == Found::Absent {
@@ -46,7 +47,7 @@ pub fn load(storage: &dyn Storage, sidecar: &Path, base: &str) -> Result<u64> {
     Ok(next.unwrap_or(0))
 }
 
-/// Whether there is one, intact: then a store wrote files with that base here.
+/// Whether an intact counter exists: then a store wrote files with the base here.
 pub fn is_there(storage: &dyn Storage, sidecar: &Path, base: &str) -> bool {
     find(storage, sidecar, base).is_ok_and(|found| of_found(found).is_some())
 }
@@ -59,8 +60,8 @@ fn find(storage: &dyn Storage, sidecar: &Path, base: &str) -> Result<Found> {
 /// Write it, durably.
 pub fn store(storage: &dyn Storage, sidecar: &Path, base: &str, next: u64) -> Result<()> {
     let path = sidecar.join(name(base));
-    // No counter's name: what a kill leaves of it is no second ledger, and a ledger whose base ends with
-    // `.tmp` keeps its own.
+    // The temporary name is no counter's name. So a leftover after a kill is no second ledger, and
+    // a ledger whose base ends with `.tmp` keeps its own counter.
     let temporary = sidecar.join(format!(".{}.tmp", name(base)));
     replace_through(storage, &path, &temporary, with_sum(&lines_of(next)).as_bytes(), PRIVATE_MODE)
         .map_err(|e| Error::io("store the next index", &path, e))

@@ -1,9 +1,9 @@
-//! Leases: the files that a store fetched and has not given back, so that no other store sends them.
+//! Leases: the files that a store fetched and has not given back. No other store sends them.
 //!
-//! Each store that fetches has a file `.deedbook/leases-BASE/N`, which it locks and which holds the
-//! indexes of its files, one a line. The lock ends with the process, so the files of a killed sender
-//! are free at once. Whoever reads or writes such a file holds the gate: nobody meets a file that is
-//! half written, or not locked yet.
+//! Each fetching store has a file `.deedbook/leases-BASE/N`, locks the file, and writes the indexes
+//! of all leased files there, one a line. The lock ends with the process, so a killed sender's
+//! files are free at once. Readers and writers of a lease hold the gate: nobody meets a
+//! half-written or unlocked lease.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,10 +18,10 @@ use crate::storage::{Access, File, LockAttempt, LockGuard, read_full, write_full
 
 /// Before the base, in the name of the directory of leases.
 const LEASES_PREFIX: &str = "leases-";
-/// The longest lease that is read: some 6,000 indexes. A fetch gives 256.
+/// The longest lease to read: some 6,000 indexes. A fetch gives 256.
 const LEASE_BYTES_MAX: u64 = 1 << 16;
 
-/// What this store has leased. Its lock is free once this is dropped.
+/// The store's leased files. Dropping the lease frees the lock.
 #[derive(Debug)]
 pub struct Lease {
     pub(in crate::ledger) path: PathBuf,
@@ -85,7 +85,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Add files to the lease of a store, which is made for the first of them.
+    /// Add files to a store's lease; the first file creates the lease.
     pub(in crate::ledger) fn lease(
         &self,
         _gate: &Gate,

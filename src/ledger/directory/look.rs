@@ -1,4 +1,4 @@
-//! A look at a finished file: which of its records are sent, and what is wrong with the others.
+//! A look at a finished file: the records to send, and the damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,20 +31,20 @@ impl Looking {
     }
 }
 
-/// Records one after the other.
+/// Consecutive records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub start: u64,
     pub end: u64,
 }
 
-/// What a look found: the records to be sent, all of them checked.
+/// The findings of a look: the records to send, all checked.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub codec: Codec,
     pub runs: Vec<Run>,
     pub records: u64,
-    /// Bytes of their payloads.
+    /// Bytes of the records' payloads.
     pub payload_bytes: u64,
     /// How the file ends.
     pub verdict: Verdict,
@@ -54,7 +54,7 @@ pub struct Seen {
     pub blank: bool,
     /// Whether intact records are in the file that are not sent.
     pub withheld: bool,
-    /// Whether one of them is no damage at all, but only longer than the limit.
+    /// Whether a record only exceeds the limit, and is no damage.
     pub beyond_limit: bool,
 }
 
@@ -96,7 +96,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
     }
     seen.damages = cursor.damages().to_vec();
     if valid_end < *len {
-        // How it ends is for the engine to say, as it does for `verify`.
+        // The engine judges the end of the file, like `verify`.
         let fail = |e| Error::io("read the file", path, e).of(FORMAT);
         let again = format.inspect_file(file.clone(), *len, Depth::Full).map_err(fail)?;
         seen.verdict = verdict(&again, &seen.damages, valid_end, false);
@@ -108,7 +108,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
                 begins_beyond_limit(&format, &space, damage.offset).map_err(fail)?;
         }
         seen.withheld = match (seen.verdict, looking.on_corrupt) {
-            // No rescue with this limit takes it.
+            // A rescue with this limit would not take the record.
             _ if seen.beyond_limit => true,
             // Nobody knows what lies in the rest.
             (Verdict::Corrupt, _) if cursor.gave_up() => true,
@@ -120,7 +120,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
     Ok(seen)
 }
 
-/// How many records a rescue takes: also those that may lie inside a damaged one.
+/// How many records a rescue takes, including records inside a damaged record.
 fn rescued(source: Source<LedgerFormat>, range: Range) -> Result<u64> {
     let mut cursor = Cursor::new(source, range, crate::scan::OnCorrupt::Skip).rescuing();
     let mut records = 0;

@@ -1,9 +1,8 @@
-//! The directory of a ledger: which files there are, which are being written, and the next index.
+//! The directory of a ledger: the files, the files being written, and the next index.
 //!
-//! Whatever looks at several names, or changes one, holds the [`Gate`]: the directory's own lock, for
-//! the time of a few system calls. So no other store meets a file that its writer has created and not
-//! locked yet, and two stores that look for finished files do not take each other's look for a
-//! writer.
+//! A call that looks at several names, or changes a name, holds the [`Gate`]: the directory's own
+//! lock, for a few system calls. So no other store meets a file between its creation and its lock,
+//! and two stores that look for finished files do not take each other's look for a writer.
 
 mod claim;
 pub(crate) mod counter;
@@ -43,14 +42,14 @@ pub struct Directory {
     /// The directory, absolute.
     pub path: PathBuf,
     pub base: String,
-    /// What jobs staged and committed: several ledgers share a directory and its `.deedbook`.
+    /// The jobs' staged files and commits: several ledgers share a directory and its `.deedbook`.
     pub jobs: PathBuf,
     file_mode: u32,
-    /// Whether this store saw to it that the directory's name is durable, and that of `.deedbook`:
-    /// one that died after it had made them may not have.
+    /// Whether this store has made the names of the directory and of `.deedbook` durable: another
+    /// store may have made both and crashed before.
     settled: AtomicBool,
     sidecar_settled: AtomicBool,
-    /// The highest next index that is durable, as far as this store knows.
+    /// The highest next index known to be durable.
     counted: AtomicU64,
 }
 
@@ -81,12 +80,12 @@ pub struct Created {
     pub lock: Box<dyn LockGuard>,
 }
 
-/// Where a file goes.
+/// The destination of a removed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
     /// It is removed.
     Removed,
-    /// It is moved to `.deedbook/quarantine/`.
+    /// Moved to `.deedbook/quarantine/`.
     Quarantined,
 }
 
@@ -140,19 +139,21 @@ impl Directory {
         Ok(self.indexes()?.last().map_or(0, |&last| u64::from(last) + 1))
     }
 
-    /// The directory for this thread alone. Others hold it for a few system calls, so this waits.
+    /// Lock the directory for this thread alone. Other holders need only a few system calls, so
+    /// wait.
     pub fn gate(&self) -> Result<Gate> {
         let guard = lock_within(&*self.storage, &self.path, GATE_WAIT)?;
         Ok(Gate { _guard: guard, _held: lines::hold() })
     }
 
-    /// Create and lock the file after all that there are and all that there were; `next` is the
-    /// lowest index that it may get: the one after this store's last file, 0 if it had none.
+    /// Create and lock the file after all present and former files. `next` is the lowest allowed
+    /// index: the index after this store's last file, or 0 without a last file.
     pub fn create(&self, _gate: &Gate, next: u64) -> Result<Created> {
-        // A list takes longer the more files wait, so a store lists once: its own file is the last one
-        // then. A file that another store creates later has the next name, and its removal is counted.
+        // A list takes longer the more files wait, so a store lists once: later, the store's own
+        // file is the last. Another store's later file has the next name, and a removal raises the
+        // counter.
         let mut listed = next == 0;
-        // First the names, then the counter: what was removed in between had been counted before.
+        // First the names, then the counter: the counter covers every file removed in between.
         let highest = if listed { self.after_last()? } else { 0 };
         let counted = self.counted()?;
         let mut next = next.max(highest).max(counted);
@@ -166,7 +167,7 @@ impl Directory {
                     }
                     Ok(None) => {}
                     Err(error) => {
-                        // No other thread has seen it: this thread holds the directory.
+                        // No other thread has seen the file: this thread holds the directory.
                         let _ = self.storage.remove(&path);
                         return Err(error);
                     }
@@ -208,7 +209,7 @@ impl Directory {
         })
     }
 
-    /// Open a file, unless a store is writing it, or it is gone or no regular file.
+    /// Open a file, unless a store is writing the file, or the path has no regular file.
     pub fn finished(&self, _gate: &Gate, index: u32) -> Result<Option<Finished>> {
         let path = self.path_of(index);
         let fail = |e| Error::io("open the file", &path, e);
@@ -238,8 +239,8 @@ impl Directory {
         }
     }
 
-    /// Have that very file gone from the ledger; `false` if it is not there any more, or another one
-    /// has its name.
+    /// Put the file with this identity away; `false` if the file is missing, or the name has
+    /// another file.
     pub fn put_away(&self, gate: &Gate, index: u32, id: FileId, away: Away) -> Result<bool> {
         let path = self.path_of(index);
         let found = match self.storage.open(&path, Access::Read) {
@@ -273,7 +274,7 @@ impl Directory {
         Ok(dir)
     }
 
-    /// Durably: it is the only copy of what lies after the damage.
+    /// Durably: no other copy of the records after the damage exists.
     fn quarantine(&self, index: u32, path: &Path) -> Result<()> {
         let fail = |e| Error::io("move the file to the quarantine", path, e);
         let dir = self.make_quarantine()?;
@@ -287,7 +288,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The limit of a payload that stores of this ledger were opened with, if it was above the usual.
+    /// The limit of a payload that the ledger's stores were opened with, if above the usual limit.
     pub fn kept_limit(&self) -> Result<u64> {
         known_limit(&*self.storage, &self.path)
     }
@@ -337,7 +338,7 @@ mod tests {
     use super::*;
     use crate::storage::Memory;
 
-    /// Another process that never lets go would have held up every call for ever.
+    /// A process that never unlocks would have held up every call forever.
     #[test]
     fn a_directory_that_stays_locked_is_an_error_after_the_wait() {
         let options = Options { storage: Arc::new(Memory::default()), ..Options::default() };

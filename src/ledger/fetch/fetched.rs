@@ -11,12 +11,12 @@ pub struct DataResult<T = Vec<LedgerReader>, R = Removable> {
     pub data: Option<T>,
     /// The files to remove once their data was sent, in the order of the data.
     pub removable: Option<Vec<R>>,
-    /// Whether there is more that this fetch did not give, by its limits.
+    /// Whether more records wait than this fetch returned within its limits.
     pub more: bool,
 }
 
-/// A file that was fetched, to be removed once it was sent: that very file, whatever has its name by
-/// then.
+/// A fetched file, to be removed after sending. Names the file itself, not a later file with the
+/// same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Removable {
     pub(super) index: u32,
@@ -29,8 +29,8 @@ impl Removable {
     /// Name a file again, as [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) named it,
     /// maybe in another process.
     ///
-    /// Where the file system notes no birth of files (`created_ns` is 0), an inode alone cannot tell
-    /// a file from a later one: such a name holds only as long as the file's reader.
+    /// On a file system without times of creation (`created_ns` is 0), an inode alone cannot tell a
+    /// file from a later one. A `Removable` is then valid only as long as the file's reader.
     pub fn new(index: u32, file: FileId, quarantine: bool) -> Self {
         Self { index, file, quarantine }
     }

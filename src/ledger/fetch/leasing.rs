@@ -1,4 +1,4 @@
-//! Taking files for a fetch, so that no other store sends them, and giving them back.
+//! Leasing files for a fetch, which keeps them from other stores, and giving them back.
 
 use std::io;
 
@@ -14,8 +14,8 @@ impl Shared {
         locked(&self.lease)
     }
 
-    /// Lease the next of these files that no store writes and no other store has leased: at most
-    /// `count`, for which `fits` holds. A file that cannot be opened goes to `failed`.
+    /// Lease the next files without a writer or another store's lease: at most `count`, as long as
+    /// `fits` holds. A file that cannot be opened goes to `failed`.
     pub(super) fn lease_next(
         &self,
         indexes: &mut std::iter::Peekable<std::vec::IntoIter<u32>>,
@@ -43,7 +43,7 @@ impl Shared {
             indexes.next();
         }
         match self.directory.lease(&gate, &mut lease, &found) {
-            // Sending is the only way to make room, and what users may not write they may still send.
+            // Only sending makes room. A user without permission to write may still send.
             Err(e) if is_full(&e) || is_denied(&e) => {
                 lines::warn(format_args!("files are sent without a lease: {e}"));
             }
@@ -52,7 +52,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Whether another fetch would find one of these files.
+    /// Whether another fetch would find a file of `indexes`.
     pub(super) fn is_any_free(&self, indexes: impl Iterator<Item = u32>) -> Result<bool> {
         let gate = self.directory.gate()?;
         let others = self.directory.leased(&gate, self.lease().as_ref())?;

@@ -23,10 +23,10 @@ impl LedgerStore {
     /// Finish the file being written, and give the oldest finished files: at most `count` (and 256:
     /// each is open), with at most `max_bytes` together, but always one. `None` if there are none.
     ///
-    /// This store leases the files until [`LedgerStore::remove`] or [`LedgerStore::release`] gives
-    /// them back, or the store is closed, or its process dies. A fetch passes over files that another
-    /// store leased or writes, in this process or in another. A second fetch of this store gives its
-    /// own files again, so threads that send have a store each.
+    /// The store leases the files until [`LedgerStore::remove`] or [`LedgerStore::release`] gives
+    /// them back, or the store is closed, or its process ends. A fetch passes over files that
+    /// another store leased or writes, in any process. A second fetch of the same store gives its
+    /// own files again, so each sending thread needs a store.
     ///
     /// A file without an intact record is removed if it is blank, else moved to
     /// `.deedbook/quarantine/`. A file that cannot be read is an error only if no other can be sent.
@@ -90,7 +90,7 @@ impl LedgerStore {
 }
 
 impl Shared {
-    /// With the limit as it is now: another store may have raised it.
+    /// With the present limit: another store may have raised the limit.
     pub(super) fn looking(&self) -> Result<Looking> {
         Ok(Looking::new(&self.options, self.directory.kept_limit()?))
     }
@@ -161,7 +161,7 @@ impl Shared {
             (Some(_), None) => {}
         }
         if let Some(last) = removable.last() {
-            // The caller may name what it sends by the index.
+            // The caller may name a batch by the index.
             self.directory.show(&self.directory.gate()?, last.index)?;
         }
         let more = indexes.peek().is_some() && self.is_any_free(indexes)?;
@@ -169,7 +169,8 @@ impl Shared {
     }
 
     fn removable(&self, found: &Finished, seen: &Seen) -> Removable {
-        // The specification drops what comes after damage; a record that is only long is none.
+        // The specification drops records after damage. A record that only exceeds the limit is no
+        // damage.
         let kept = self.options.on_corrupt != OnCorrupt::Stop || seen.beyond_limit;
         let quarantine = seen.withheld && kept;
         Removable { index: found.index, file: found.id, quarantine }
@@ -225,7 +226,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Where anything is durable, so is what was removed: it is not sent again after a power cut.
+    /// Sync the removal if files are durable at all: no removed file is sent again after a power
+    /// cut.
     fn sync_removal(&self) -> Result<()> {
         match self.options.durability {
             Durability::None => Ok(()),
@@ -247,7 +249,7 @@ impl Shared {
         self.give_back(&gate, indexes);
         state.held = None;
         if let Some(error) = failed {
-            // What stays may be this store's, and waits for its sync.
+            // A remaining file may be this store's, and waits for a sync.
             return Err(error);
         }
         state.unsynced.clear();

@@ -15,7 +15,7 @@ use crate::scan::framing::Frame as _;
 use crate::scan::{Damage, Verdict};
 use crate::slice::{part, part_mut};
 
-/// What is around the records of a body.
+/// The bytes around the records of a body.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     pub header: Vec<u8>,
@@ -25,10 +25,10 @@ pub struct Around {
 
 /// A finished file as bytes to be sent: header, records with a separator between them, footer.
 ///
-/// It owns what it needs and outlives its store. It holds a record and a block of the file in
-/// memory, whatever the file's size. Every record was checked when it was made, so what it gives has
-/// exactly [`LedgerReader::content_length`] bytes, or ends with an error: if the file was changed
-/// meanwhile. It can be sent again after a failed attempt: [`Seek::rewind`], or any other place.
+/// A reader outlives its store. In memory it holds a record and a block of the file, whatever the
+/// file's size. The fetch checked every record, so the body has exactly
+/// [`LedgerReader::content_length`] bytes, or ends with an error if somebody changed the file
+/// meanwhile. After a failed attempt, send again from [`Seek::rewind`], or from any other place.
 pub struct LedgerReader {
     index: u32,
     path: PathBuf,
@@ -38,9 +38,9 @@ pub struct LedgerReader {
     content_length: u64,
     verdict: Verdict,
     damages: Arc<[Damage]>,
-    /// Where the next read begins, as sought.
+    /// The begin of the next read, as sought.
     wanted: u64,
-    /// Where the last one ended.
+    /// The end of the last read.
     at: u64,
     place: Coming,
     /// Bytes of that place already given.
@@ -51,7 +51,7 @@ pub struct LedgerReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coming {
     Header,
-    /// The next record has to be read, which may fail; the first one has no separator before it.
+    /// The next record must be read, which may fail; the first record has no separator in front.
     Unread {
         first: bool,
     },
@@ -62,7 +62,7 @@ enum Coming {
 }
 
 impl LedgerReader {
-    /// Of a file that was looked at.
+    /// A reader of a file after a look.
     pub(super) fn new(found: Finished, seen: Seen, around: Around) -> Self {
         let walk = Walk::new(found.file, seen.codec, seen.runs.into());
         let mut reader = Self::over(walk, Arc::new(around), seen.records, seen.payload_bytes);
@@ -110,17 +110,17 @@ impl LedgerReader {
         &self.path
     }
 
-    /// What stands before the records.
+    /// The bytes before the records.
     pub fn header(&self) -> &[u8] {
         &self.around.header
     }
 
-    /// What stands after them.
+    /// The bytes after the records.
     pub fn footer(&self) -> &[u8] {
         &self.around.footer
     }
 
-    /// What stands between two of them.
+    /// The bytes between two records.
     pub fn separator(&self) -> &[u8] {
         &self.around.separator
     }
@@ -250,7 +250,7 @@ impl Read for LedgerReader {
             if done < buf.len()
                 && let Err(e) = self.step()
             {
-                // What was read is given first.
+                // Return the bytes read first, then the error.
                 return if done > 0 { Ok(done) } else { Err(e) };
             }
         }

@@ -1,4 +1,4 @@
-//! Walking over records that were checked before.
+//! Walking over checked records.
 
 use std::io;
 use std::ops::Range;
@@ -88,7 +88,7 @@ impl Walk {
         }
     }
 
-    /// Where some of the records lie, by their lengths, and how long their payloads are together.
+    /// The places of some records, by length, and the total length of the payloads.
     pub fn runs_of(&self, wanted: Range<u64>) -> io::Result<(Vec<Run>, u64)> {
         let (mut parts, mut payload_bytes) = (Vec::new(), 0);
         let (mut number, mut found) = (0, 0);
@@ -114,7 +114,7 @@ impl Walk {
     }
 }
 
-/// Bytes that were intact when they were looked at are not any more.
+/// The error of bytes that changed since a look found them intact.
 pub fn changed(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the file was changed since: {what}"))
 }

@@ -1,4 +1,4 @@
-//! Staging: a task writes whole files of the ledger, which a commit of its job gives their names.
+//! Staging: a task writes whole files of the ledger. A commit of the job renames them.
 
 use std::mem::take;
 
@@ -11,7 +11,8 @@ use crate::scan::framing::Framing;
 use crate::storage::segmented::remove;
 use crate::transaction::{Part, Target};
 
-/// Records that a task stages for a commit of its job. Dropped before it is finished, it removes them.
+/// Records of one task, staged for a commit of the job. Dropping an unfinished `Stage` removes the
+/// records.
 #[must_use]
 #[derive(Debug)]
 pub struct Stage {
@@ -105,8 +106,8 @@ impl Stage {
         Ok(take(&mut self.finished))
     }
 
-    /// Here the cap is a hard one: nothing has to be acknowledged before the next file is created. A
-    /// longer record has a file of its own.
+    /// Here the cap is a hard cap: no acknowledgement has to wait for the next file. A longer
+    /// record has a file of its own.
     fn is_full_before(&self, bytes: u64) -> bool {
         let shared = &self.store.shared;
         let Some(file) = &self.file else { return false };
@@ -130,11 +131,11 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A process that was forked has its parent's files, which go on.
+        // A forked child has its parent's files, and leaves them alone.
         if self.is_finished || self.store.shared.is_forked() {
             return;
         }
-        // What nothing can commit.
+        // Remove files that no commit can take.
         let desk = self.store.shared.desk();
         if let Some(file) = &self.file {
             file.give_up(&desk);

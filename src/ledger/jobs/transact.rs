@@ -1,8 +1,8 @@
-//! Transactions of a ledger: tasks stage whole files, a commit gives them their names.
+//! Transactions of a ledger: tasks stage whole files, a commit renames them into the ledger.
 //!
-//! The intent says which index the first file gets. A file that is not among the staged ones any more
-//! has its name, or had it and was sent since: a rename happens once. So a commit can be finished
-//! again and again, whatever senders do meanwhile.
+//! The intent has the index of the first file. A file that is missing among the staged files was
+//! renamed already, and may have been sent since: a rename happens once. So a commit can be
+//! finished again and again, whatever senders do meanwhile.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,15 +24,15 @@ use crate::transaction::{
 
 /// How long the commit of another store is waited for.
 const COMMIT_WAIT: Duration = Duration::from_secs(30);
-/// Renamed under one hold of the directory, for which other stores wait.
+/// Files renamed under one hold of the directory. Other stores wait for the directory.
 const RENAMED_AT_ONCE: usize = 1000;
 
 /// Transactions.
 impl LedgerStore {
-    /// Put the files that the parts of a job name into the ledger, in the order of their partitions,
-    /// all or nothing, and durably, whatever the durability option. They come after all records that
-    /// this store appended, and count against the limit of all files as an append does. A transaction
-    /// that the ledger has already is not put there again.
+    /// Move the files of a job's parts into the ledger, in the order of their partitions, all or
+    /// nothing, and durably, whatever the durability option. The files follow all records that this
+    /// store appended, and count against the limit of all files like an append. A repeated
+    /// transaction moves nothing.
     ///
     /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
     /// next opening, or the next commit, ends it.
@@ -100,8 +100,8 @@ impl LedgerStore {
 }
 
 impl Shared {
-    /// Bring a commit to its end that a store began which died, or failed. With none, this is one look
-    /// at one path. What cannot be finished keeps no program from appending and sending.
+    /// Finish a commit after a crash or a failure of its store. Without an unfinished commit, the
+    /// call looks at one path. If the commit cannot be finished, appends and sending continue.
     pub(in crate::ledger) fn finish_begun(&self) {
         if matches!(Intent::load(&self.desk()), Ok(None)) {
             return;
@@ -119,9 +119,9 @@ impl Shared {
         }
     }
 
-    /// Refuse a staged file that is not what its task wrote.
+    /// Refuse a staged file that changed after the task.
     fn check_staged(&self, job: &str, part: &Part) -> Result<()> {
-        // A task may have a higher limit than this store. Nothing is longer than its part.
+        // A task may have a higher limit than this store. No record is longer than its part.
         let codec = Codec::new(RECORD_BYTES_LIMIT);
         let mut staged = StagedReader::open(&self.desk(), job, part, codec)?;
         while staged.next()?.is_some() {}
@@ -138,7 +138,7 @@ impl Shared {
         for part in parts {
             self.check_staged(job, part)?;
         }
-        // What this store appended before comes before.
+        // First the earlier records of this store.
         self.finish_and_sync()?;
         let records = parts.iter().map(|part| part.records).sum();
         let bytes = parts.iter().map(|part| part.bytes).sum();
@@ -162,7 +162,7 @@ impl Shared {
         begun
     }
 
-    /// Give the parts that are staged still their names, from `first` on, durably.
+    /// Rename the parts that are still staged, from `first` on, durably.
     fn publish(
         &self,
         job: &str,
@@ -178,13 +178,14 @@ impl Shared {
             bytes += part.bytes;
         };
         while !self.name_all(job, parts, first, &mut named)? {
-            // All of them go on after what took the index, so that they stay in order.
+            // Another program took the index. Move all files after the other program's file, to
+            // keep the order.
             first = self.directory.claim_next(&self.directory.gate()?, parts.len())?;
             store(first.to_string())?;
         }
         self.directory.sync()?;
         let mut state = self.state();
-        // What there is now is counted again.
+        // Count the present files again.
         state.held = None;
         if committed.records > 0 {
             self.counters.appended(committed.records, bytes);
@@ -271,11 +272,11 @@ fn with_records(parts: &[Part]) -> Vec<&Part> {
     parts.iter().filter(|part| part.records > 0).collect()
 }
 
-/// What became of a staged file.
+/// The rename of a staged file.
 enum Published {
-    /// It has its name now.
+    /// The file has its name now.
     Now,
-    /// It had its name before, and may have been sent since.
+    /// The file had its name before, and may have been sent since.
     Before,
     /// Another file has its name.
     Taken,
@@ -289,13 +290,13 @@ impl Directory {
         sync_names(&*self.storage, &self.sidecar(), &self.path)
     }
 
-    /// One commit at a time, of all stores: there is one intent.
+    /// One commit at a time, across all stores: there is one intent.
     fn lock_jobs(&self) -> Result<Box<dyn LockGuard>> {
         lock_within(&*self.storage, &self.jobs, COMMIT_WAIT)
     }
 
-    /// Claim the next indexes, so many, durably; returns the first of them. No store creates a file
-    /// with one of them.
+    /// Claim the next indexes, so many, durably; returns the first. No store creates a file with a
+    /// claimed index.
     fn claim_next(&self, gate: &Gate, count: usize) -> Result<u32> {
         let first = self.after_last()?.max(self.counted()?);
         let last = self
@@ -304,19 +305,20 @@ impl Directory {
         self.index(first)
     }
 
-    /// Rename a staged file, unless that was done. Another implementation asks for no claim and may
-    /// have a file by that name, which stays.
+    /// Rename a staged file, unless already done. Another implementation asks for no claim and may
+    /// have a file by the same name, which stays.
     fn publish(&self, _gate: &Gate, staged: &Path, index: u32) -> Result<Published> {
         let named = self.path_of(index);
         let id = match self.storage.open(staged, Access::Read).and_then(|file| file.id()) {
             Ok(id) => id,
-            // Nothing else says that it was renamed: a file that may not be opened is not gone.
+            // A missing file is the only sign of an earlier rename. A file without permission to
+            // open is not missing.
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Published::Before),
             Err(e) => return Err(Error::io("open the staged file", staged, e)),
         };
         let fail = |e| Error::io("rename the staged file", staged, e);
         match self.storage.open(&named, Access::Read).and_then(|file| file.id()) {
-            // A power cut left both names, which a rename would leave as they are.
+            // A power cut left both names of one file, and a rename would keep both.
             Ok(there) if there == id => self.storage.remove(staged).map_err(fail)?,
             Ok(_) => {
                 seeded!(return Ok(Published::Taken),

@@ -1,4 +1,5 @@
-//! Where a JSON value ends: its grammar (RFC 8259) without its meaning. The value is copied as it is.
+//! Finds the end of a JSON value by the grammar (RFC 8259), without its meaning. The value is
+//! copied unchanged.
 
 use std::io;
 
@@ -14,11 +15,11 @@ pub enum Fault {
     Io(io::Error),
     /// The bytes are not what must stand there.
     Unexpected(Unexpected),
-    /// It is longer than the limit: so many bytes.
+    /// The value exceeds the limit, by its length in bytes.
     TooLong(u64),
 }
 
-/// What must stand at a byte, and does not.
+/// The expected text at a byte, where the file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexpected {
     pub at: u64,
@@ -46,7 +47,7 @@ pub struct Scanner<'a> {
     at: u64,
     piece: Vec<u8>,
     piece_at: u64,
-    /// Whether a value is being read; it, up to the limit, and how long it is.
+    /// Whether a value is being read; the value up to the limit, and its length.
     in_value: bool,
     value: Vec<u8>,
     value_bytes: u64,
@@ -60,7 +61,7 @@ impl<'a> Scanner<'a> {
         Self { file, at: 0, piece, piece_at: 0, in_value, value, value_bytes: 0, value_bytes_max }
     }
 
-    /// The byte that is read next.
+    /// The next byte to read.
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -100,7 +101,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// These bytes, or a fault.
+    /// Read `text`, or fail.
     pub fn exactly(&mut self, text: &[u8], expected: &'static str) -> Result<(), Fault> {
         text.iter().try_for_each(|byte| self.one(&|found| found == *byte, expected))
     }
@@ -117,7 +118,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn nested(&mut self) -> Result<(), Fault> {
-        // What ends the arrays and objects that are open.
+        // The ends of the open arrays and objects.
         let mut open = Vec::new();
         loop {
             self.blanks()?;
@@ -148,7 +149,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// After a value: whether another one follows in what is open.
+    /// After a value: whether the innermost open array or object has another value.
     fn goes_on(&mut self, open: &mut Vec<u8>) -> Result<bool, Fault> {
         while let Some(&end) = open.last() {
             self.blanks()?;

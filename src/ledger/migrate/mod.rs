@@ -1,4 +1,4 @@
-//! Migrating the files of a DirectoryStore: their events go to a ledger, as they are.
+//! Migrating the files of a DirectoryStore: a ledger gets their events, unchanged.
 
 mod json;
 mod old;
@@ -19,26 +19,26 @@ use old::{Events, Next, OldFile, old_files, unreadable};
 
 const BATCH_BYTES: u64 = 256 << 10;
 
-/// What to migrate, and what becomes of it.
+/// The source of a migration, and the treatment of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migration {
     /// Directory of the DirectoryStore.
     pub source: PathBuf,
-    /// What its files' names end with.
+    /// The ending of the source files' names.
     pub base_filename: String,
-    /// Leave the files where they are. A second migration takes them again.
+    /// Leave the files in place. A second migration takes them again.
     pub keep: bool,
 }
 
 impl Migration {
-    /// Of files that are removed, once their events are on stable storage.
+    /// A migration that removes a file once its events are on stable storage.
     pub fn new(source: impl Into<PathBuf>, base_filename: impl Into<String>) -> Self {
         Self { source: source.into(), base_filename: base_filename.into(), keep: false }
     }
 }
 
-/// What became of one file.
+/// The migration of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileMigration {
@@ -52,9 +52,9 @@ pub struct FileMigration {
     pub events: u64,
     /// The bytes from here on are no event; `None` if the file is intact.
     pub rest_from: Option<u64>,
-    /// What stands there, and what was expected.
+    /// The text at the rest's begin, and the expected text.
     pub rest_reason: Option<String>,
-    /// Where the rest was copied to, before the file was removed. What is all zeros is not.
+    /// The copy of the rest, made before the file's removal. A rest of zeros is not copied.
     pub set_aside: Option<PathBuf>,
     /// Whether the file was removed.
     pub removed: bool,

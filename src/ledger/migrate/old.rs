@@ -1,4 +1,4 @@
-//! The files of a DirectoryStore: their names, and the events in them.
+//! The files of a DirectoryStore: names and events.
 //!
 //! ```text
 //! names     INDEX-BASE while it is written; INDEX-STEM.temp once it is finished, where STEM is BASE
@@ -6,9 +6,9 @@
 //! file      { "batch": [EVENT,EVENT,...],"sentAt":"2026-01-02T03:04:05.678Z","writeKey":"KEY"}
 //! ```
 //!
-//! The part from `]` on is the footer. A store that starts appends it to every file that was being
-//! written: also to a torn event, to a file without a header, and to a torn footer. So a footer does
-//! not prove that the event before it is complete, and a file may have several footers.
+//! The part from `]` on is the footer. A starting store appends a footer to every file that was
+//! being written: also to a torn event, to a file without a header, and to a torn footer. So a
+//! footer does not prove that the event in front is complete, and a file may have several footers.
 //!
 //! Source: the crate transientdb 0.2.5, `directory.rs`.
 
@@ -62,7 +62,7 @@ fn old_index(name: &OsStr, base: &str) -> Option<(u32, bool)> {
     }
 }
 
-/// What comes next in a file.
+/// The next item of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     /// An event between these bytes: [`Events::event`].
@@ -167,12 +167,12 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// After a value: its end, if it is an event as a whole.
+    /// After a value: the value's end, if the value is a whole event.
     fn check_complete(&mut self) -> std::result::Result<u64, Fault> {
         let end = self.scanner.at();
         self.scanner.blanks()?;
         let follows = self.scanner.peek()?;
-        // Of a number there may have been further digits.
+        // A number may have had further digits.
         let more_digits = !matches!(follows, Some(b',' | b']'))
             && self.event().last().is_some_and(|last| last.is_ascii_digit());
         let torn = more_digits || self.holds_footer(end)?;
@@ -192,13 +192,13 @@ impl<'a> Events<'a> {
         Ok(Next::Rest { from, why: Unexpected { at: from, expected, found: Some(b']') } })
     }
 
-    /// Whether what a footer closed only looks like an event: a torn array, an object around one, a
-    /// string. Of three bytes or fewer, nothing says that they are a footer.
+    /// Whether the bytes that a footer closed only look like an event: a torn array, an object
+    /// around an event, a string. Nobody can recognise a footer in three bytes or fewer.
     fn holds_footer(&self, end: u64) -> std::result::Result<bool, Fault> {
         let event = self.event();
         for (at, _) in event.iter().enumerate().filter(|(_, byte)| **byte == b']') {
             let there = part(event, at..);
-            // At least what is in the event must look like one, which is rare.
+            // The bytes in the event must at least look like a footer, which is rare.
             let alike = footer_bytes(there) == there.len() || there.starts_with(SENT_AT);
             let from = end - there.len() as u64;
             if alike && self.tail(from)?.is_some_and(|tail| is_footer_seen(&tail)) {
@@ -217,7 +217,8 @@ impl<'a> Events<'a> {
     }
 }
 
-/// Whether these are footers and nothing else. Each may be torn: the next one follows it.
+/// Whether the bytes are footers and nothing else. Each footer may be torn: the next footer follows
+/// it.
 fn are_footers(mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         let len = footer_bytes(bytes);

@@ -18,17 +18,17 @@ use crate::storage::{Access, located};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 
-/// What a full check found of one file.
+/// The result of a full check of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileReport {
     /// The file.
     pub file: FileInfo,
-    /// What it holds. Records are numbered from 0 on.
+    /// The report of the file. Records are numbered from 0 on.
     pub report: VerifyReport,
 }
 
-/// What was copied of one file.
+/// The copy of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileSalvage {
@@ -36,7 +36,7 @@ pub struct FileSalvage {
     pub file: FileInfo,
     /// The copy; `None` if there was nothing to copy.
     pub copy: Option<PathBuf>,
-    /// What it holds. Records of both files are numbered from 0 on.
+    /// The report of the copy. Records of both files are numbered from 0 on.
     pub report: SalvageReport,
 }
 

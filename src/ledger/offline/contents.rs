@@ -1,5 +1,5 @@
-//! Which ledgers lie at a path, for readers that were only given the path: by the names of the files,
-//! and by what they hold, because names alone may be anybody's.
+//! Finds the ledgers at a path, for readers that have only the path. Goes by the names of the files
+//! and their content, because any program may use such names.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,12 +21,12 @@ use crate::scan::OnCorrupt;
 use crate::sidecar::sidecar_dir;
 use crate::storage::{Access, File, Storage, located};
 
-/// So many files of a base are looked into, the oldest ones, for a record.
+/// The number of files of a base to search for a record, the oldest first.
 const FILES_LOOKED_INTO: usize = 16;
-/// And so many bytes of each: a file is seldom longer than its cap and one record.
+/// The number of bytes to search in each file: a file is seldom longer than its cap and one record.
 const BYTES_LOOKED_INTO: u64 = 4 << 20;
 
-/// The files of a ledger, or one of them, as they were when they were looked for.
+/// The files of a ledger, or one file, at the time of the look.
 ///
 /// ```
 /// use deedbook::ledger::{LedgerConfig, LedgerStore, Options};
@@ -50,12 +50,12 @@ const BYTES_LOOKED_INTO: u64 = 4 << 20;
 pub struct Contents {
     /// The directory, or the file, absolute.
     pub path: PathBuf,
-    /// What the files' names end with.
+    /// The ending of the files' names.
     pub base: String,
-    /// The files, the oldest first, also those that stores are writing. One that cannot be opened has
-    /// 0 bytes here, and reading it says why.
+    /// The files, the oldest first, including files being written. A file that cannot be opened has
+    /// 0 bytes here, and reading the file gives the error.
     pub files: Vec<FileInfo>,
-    /// How they are read.
+    /// The options for reading.
     options: Options,
 }
 
@@ -78,8 +78,8 @@ impl IntoIterator for &Contents {
 }
 
 impl Contents {
-    /// The records of all files, the oldest first, each file opened when it is its turn. Damage is raised,
-    /// or passed over as far as its file goes. A file that was sent meanwhile has no records.
+    /// The records of all files, the oldest first. Each file is opened in its turn. Damage is
+    /// raised, or passed over within its file. A file that was sent meanwhile has no records.
     pub fn cursor(&self, on_corrupt: OnCorrupt) -> Files {
         let may_be_gone = self.files.iter().all(|file| file.path != self.path);
         let options = self.options.clone();
@@ -106,7 +106,7 @@ impl Contents {
             true => sidecar_dir(&self.path),
             false => sidecar_dir(&Place::file(&self.path).dir),
         };
-        // A damaged one says nothing here: a store that is opened for writing reports it.
+        // Ignore a damaged counter here: a store opened for writing reports the damage.
         let counted = match counter::is_there(storage, &sidecar, &self.base) {
             true => counter::load(storage, &sidecar, &self.base).map_err(|e| e.of(FORMAT))?,
             false => 0,

@@ -20,7 +20,7 @@ pub struct FileInfo {
     pub index: u32,
     /// The file.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// Whether a store is writing it.
     pub active: bool,

@@ -1,8 +1,7 @@
-//! Appending: one write for a record, or for as much of a batch as its file takes.
+//! Appending: one write for a record, or for as much of a batch as fits into a file.
 //!
-//! A file is created by the first append that needs it, and locked while it is written. It is
-//! finished when it is full, when it is fetched, and after any write that was not done as a whole:
-//! nothing is ever appended to it again.
+//! The first append that needs a file creates and locks it. A file is finished when full, when
+//! fetched, and after any incomplete write: nobody appends to a finished file again.
 
 use std::io;
 
@@ -19,15 +18,15 @@ use crate::scan::framing::Framing;
 use crate::slice::{part, u32_at};
 use crate::storage::File;
 
-/// Once a write has so many bytes, no further record joins it.
+/// A write of this size takes no further record.
 const WRITE_BYTES_MAX: usize = 1 << 30;
 
-/// Where an append left the ledger.
+/// The end of the ledger after an append.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Appended {
     /// Bytes appended by this store.
     pub end: u64,
-    /// Of these, in files that are finished, if this append finished one.
+    /// The part in finished files, if this append finished a file.
     pub finished: Option<u64>,
     /// The first and the last record, if there are any.
     pub at: Positions,
@@ -141,8 +140,8 @@ impl Shared {
         Ok(appended)
     }
 
-    /// Whether a record of so many bytes goes to the file being written, which stays open, without a
-    /// sync and without a look at the other files.
+    /// Whether a record of so many bytes fits into the open file, without a sync, without closing
+    /// the file, and without a look at the other files.
     fn takes_one_write(&self, state: &State, bytes: u64) -> bool {
         let fits = |active: &Active| !self.would_be_full(active, bytes, 1);
         let unsynced = (state.written + bytes).saturating_sub(self.commits.durable());
@@ -241,7 +240,7 @@ impl Shared {
         self.would_be_full(active, 0, 0)
     }
 
-    /// The cap is soft, as specified: the record that passes it is still in the file.
+    /// The cap is soft, as specified: the record that passes the cap is still in the file.
     fn would_be_full(&self, active: &Active, bytes: u64, records: u64) -> bool {
         let full = |max: u64| active.records + records >= max;
         active.len + bytes > self.max_file_size || self.options.file_records_max.is_some_and(full)
@@ -261,8 +260,8 @@ impl Shared {
         error
     }
 
-    /// Never append to the active file again, and let others fetch it. A file without a record goes:
-    /// a full disk would get one with each append.
+    /// Never append to the active file again, and let others fetch it. Remove a file without a
+    /// record: on a full disk, each append would leave one.
     pub(in crate::ledger) fn finish_active(&self, state: &mut State) {
         let Some(active) = state.active.take() else { return };
         if active.records > 0 {
@@ -284,7 +283,7 @@ impl Shared {
     }
 }
 
-/// One write. What falls short is cut off again, so that a file has at most one torn record, the last.
+/// Write once. Cut a short write off again: only the last record of a file may be torn.
 fn write_once(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()> {
     loop {
         match file.write_at(bytes, at) {

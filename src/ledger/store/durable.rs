@@ -15,8 +15,8 @@ use crate::lines;
 use crate::locks::atomic::Ordering;
 use crate::storage::File;
 
-/// Finished files that wait for a sync, at most: each is held open, and takes its space even after
-/// it was sent and removed.
+/// The most finished files that wait for a sync. Each is held open, and takes space even after
+/// sending and removal.
 const UNSYNCED_FILES_MAX: usize = 64;
 
 impl LedgerStore {
@@ -32,7 +32,8 @@ impl LedgerStore {
         let shared = self.writable_as_before()?;
         let end = shared.state().written;
         shared.sync_to(end, true)?;
-        // After the file being written: one that another thread finishes before its sync is among these.
+        // After the file being written: if another thread finishes the file before its sync, the
+        // file is among these.
         if shared.options.durability == Durability::None {
             let synced = shared.sync_all_files();
             synced.map_err(|e| e.of(FORMAT).with_durable(Durable::Unknown))?;
@@ -55,7 +56,7 @@ impl LedgerStore {
 }
 
 impl Shared {
-    /// What the durability option asks for after an append.
+    /// Sync as the durability option asks after an append.
     pub(super) fn after_append(&self, appended: Appended) -> Result<()> {
         let Appended { end, finished, .. } = appended;
         match self.options.durability {
@@ -74,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Finish the file being written, and sync it if that is when files are synced.
+    /// Finish the file being written. Sync the file if the durability option syncs finished files.
     pub(in crate::ledger) fn finish_and_sync(&self) -> Result<()> {
         let end = {
             let mut state = self.state();
@@ -85,14 +86,14 @@ impl Shared {
             state.written
         };
         match self.options.durability {
-            // What a poisoned store has in the cache can still be sent.
+            // A poisoned store can still send the records in the page cache.
             _ if self.commits.check().is_err() => Ok(()),
             Durability::Rotate | Durability::Manual => self.sync_to(end, false),
             _ => self.sync_if_many(end),
         }
     }
 
-    /// Sync the finished files, which end at `finished`, if many of them wait for it.
+    /// Sync the finished files, which end at `finished`, if many wait for a sync.
     pub(super) fn sync_if_many(&self, finished: u64) -> Result<()> {
         let unsynced = self.state().unsynced.len();
         match unsynced < UNSYNCED_FILES_MAX {
@@ -101,8 +102,8 @@ impl Shared {
         }
     }
 
-    /// Make everything up to `target` durable, together with all others that wait: the finished
-    /// files, and with `active` the one being written.
+    /// Make everything up to `target` durable, together with all waiting threads: the finished
+    /// files, and with `active` the file being written.
     pub(super) fn sync_to(&self, target: u64, active: bool) -> Result<()> {
         let _held = lines::hold();
         let result = self.commits.commit(target, || self.sync_files(active));
@@ -111,7 +112,7 @@ impl Shared {
 
     /// Returns up to where everything is durable then.
     fn sync_files(&self, with_active: bool) -> Result<u64> {
-        // Before the sync: what is appended during it may not be covered.
+        // Take the files before the sync: the sync may not cover appends during the sync.
         let (finished, active, names, end) = {
             let mut state = self.state();
             let finished = std::mem::take(&mut state.unsynced);
@@ -139,8 +140,8 @@ impl Shared {
         Ok(end)
     }
 
-    /// What was synced into the file being written counts only if it can be fetched. One that was
-    /// finished since may have been sent by now.
+    /// Fail if the synced file can no longer be fetched. A file finished since may already have
+    /// been sent.
     fn check_still_there(&self, file: &Arc<dyn File>, path: &Path) -> Result<()> {
         if !file.is_unlinked().map_err(|e| Error::io("sync", path, e))? {
             return Ok(());
@@ -155,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// Sync each finished file there is, whichever store wrote it, and their names.
+    /// Sync each finished file of every store, and the files' names.
     fn sync_all_files(&self) -> Result<()> {
         let begun = self.state().begun.clone();
         // A sync that failed is reported once, and then taken for done.
@@ -170,7 +171,7 @@ impl Shared {
                     synced.map_err(|e| Error::io("sync", &found.path, e)).inspect_err(poison)?;
                 }
                 Ok(None) => {}
-                // Another user's, of which this store promised nothing.
+                // A file of another user, for which this store made no promise.
                 Err(e) if is_denied(&e) && !begun.contains(index) => {}
                 Err(e) => {
                     failed.get_or_insert(e);
@@ -216,8 +217,8 @@ fn is_denied(error: &Error) -> bool {
     error.io_source().is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Sync every `interval` until the store is closed or dropped, so that nothing stays unsynced longer
-/// even if no append follows.
+/// Sync every `interval` until the store is closed or dropped, to keep the time without a sync
+/// short even if no append follows.
 pub fn sync_every(shared: &Arc<Shared>, interval: Duration) -> Result<()> {
     let begun = background::every(shared, &shared.background, interval, |shared| {
         if shared.closed.load(Ordering::Acquire) {

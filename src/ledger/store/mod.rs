@@ -1,4 +1,4 @@
-//! The handle of a ledger, and the state that its clones share.
+//! The handle of a ledger, and the state shared by its clones.
 
 pub(super) mod append;
 pub(super) mod durable;
@@ -57,8 +57,8 @@ pub struct LedgerStore {
     pub(super) _owner: Arc<Owner>,
 }
 
-/// Held by every clone of a handle, but not by the thread that syncs in the background: with the
-/// last of them the store is closed, whatever that thread is doing.
+/// Held by every clone of a handle, but not by the background thread. When the last clone is
+/// dropped, the store closes, whatever the thread is doing.
 pub(super) struct Owner(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
@@ -68,7 +68,7 @@ pub(super) struct Shared {
     pub(super) separator: Vec<u8>,
     pub(super) max_file_size: u64,
     pub(super) options: Options,
-    /// The codec that checks what is appended.
+    /// The codec for appending.
     pub(super) codec: Codec,
     /// At opening.
     pub(super) fork_generation: u64,
@@ -76,7 +76,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     pub(super) lease: Mutex<Option<Lease>>,
     pub(super) commits: GroupCommit,
-    /// The thread that syncs every so often.
+    /// The thread for timed syncs.
     pub(super) background: OnceLock<Thread>,
     pub(super) counters: Counters,
     pub(super) tally: Tally,
@@ -108,12 +108,13 @@ impl LedgerStore {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Counts of this handle since it was opened.
+    /// Counts since the opening of the handle.
     pub fn stats(&self) -> LedgerStats {
         self.shared.tally.read(&self.shared.counters)
     }
 
-    /// Bytes that this handle appended and that no sync of its own covers: what a power cut could take.
+    /// Bytes appended by this handle and not covered by a sync of its own: a power cut could lose
+    /// them.
     pub fn unsynced_bytes(&self) -> u64 {
         let durable = self.shared.commits.durable();
         self.shared.state().written.saturating_sub(durable)
@@ -132,12 +133,12 @@ impl LedgerStore {
         Ok(&self.shared)
     }
 
-    /// For calls that write something new: a poisoned handle begins nothing of it.
+    /// For calls that write something new: a poisoned handle begins nothing new.
     pub(super) fn writable(&self) -> Result<&Shared> {
         self.writable_as_before().map_err(Error::if_poisoned_nothing_begun)
     }
 
-    /// For calls about something written before: a poisoned handle cannot say what became of it.
+    /// For calls about an earlier write: a poisoned handle cannot say whether the write survived.
     pub(super) fn writable_as_before(&self) -> Result<&Shared> {
         let shared = self.usable()?;
         shared.check_writable()?;
@@ -196,7 +197,7 @@ impl Drop for Owner {
         if !self.0.closed.load(Ordering::Acquire)
             && let Err(error) = self.0.finish()
         {
-            // What was acknowledged is as durable as it was.
+            // The acknowledged records are as durable as before.
             lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
     }

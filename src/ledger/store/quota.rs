@@ -24,8 +24,8 @@ fn counted(state: &State) -> Option<Held> {
 }
 
 impl Shared {
-    /// Have room for so many records and bytes more under the limit of all files, or fail, with nothing
-    /// appended, and where the limit is the reason, count them as rejected.
+    /// Make room for so many records and bytes under the limit of all files, or fail without an
+    /// append. If the limit is the reason, count the records as rejected.
     pub(in crate::ledger) fn make_room(
         &self,
         state: &mut State,
@@ -55,7 +55,8 @@ impl Shared {
         state.held = Some(held);
         if !fits(held.bytes) && drops {
             let over = held.bytes.saturating_add(bytes) - limit;
-            // If it fails, some may be gone: the next append that needs room counts again.
+            // A failed drop may have removed some files: the next append that needs room counts
+            // again.
             held.bytes = held.bytes.saturating_sub(self.drop_oldest(state, over)?);
             state.held = Some(held);
         }
@@ -85,7 +86,7 @@ impl Shared {
         let mut bytes = 0;
         for index in self.directory.indexes()? {
             let path = self.directory.path_of(index);
-            // What is gone by now, or no file, holds nothing.
+            // A missing file has no bytes.
             if let Ok(file) = self.directory.storage.open(&path, Access::Read) {
                 bytes += file.len().map_err(|e| Error::io("look at the file", &path, e))?;
             }
@@ -93,16 +94,16 @@ impl Shared {
         Ok(Held { bytes, at: Instant::now(), lowered: false })
     }
 
-    /// Remove the oldest files that no store writes until so many bytes are free, at last the one
-    /// that this store writes; returns how many there were. A file that cannot be removed, such as
-    /// another user's, keeps no later one, and is an error only if there is not enough without it: then
-    /// nothing more is removed.
+    /// Remove the oldest files without a writer until so many bytes are free, and finally the
+    /// store's own open file; returns the freed bytes. A file that cannot be removed, such as
+    /// another user's, does not protect later files. It is an error only if the room is too small
+    /// without it: then nothing more is removed.
     fn drop_oldest(&self, state: &mut State, over: u64) -> Result<u64> {
         let (gate, looking) = (self.directory.gate()?, self.looking()?);
         let (mut freed, mut failed) = (0, None);
         let own = state.active.as_ref().map_or(0, |active| active.len);
         let mut indexes = VecDeque::from(self.directory.indexes()?);
-        // Of the files to come, once one could not be removed.
+        // The lengths of the remaining files, once a file could not be removed.
         let mut lens: Option<VecDeque<u64>> = None;
         while let Some(index) =
             seeded!(indexes.pop_front(), "newest-file-dropped" => indexes.pop_back())
@@ -130,7 +131,7 @@ impl Shared {
             let (index, id, records, len) = (active.index, active.id, active.records, active.len);
             let dropped = self.drop_file(&gate, index, id, records, len);
             if dropped.is_err() && self.options.durability != Durability::None {
-                // It stays, and waits for its sync.
+                // The file stays, and waits for its sync.
                 state.unsynced.push(active.file.clone());
             }
             match dropped {
@@ -146,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// How long each of these files is; 0 of one that is written, gone or cannot be opened.
+    /// The length of each file; 0 for a file that is missing, being written, or cannot be opened.
     fn lens_of(&self, gate: &Gate, indexes: &VecDeque<u32>) -> VecDeque<u64> {
         let found = indexes.iter().map(|&index| self.directory.finished(gate, index));
         found.map(|found| found.ok().flatten().map_or(0, |found| found.len)).collect()

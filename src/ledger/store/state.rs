@@ -1,4 +1,4 @@
-//! The state that appends change: the file being written, and which files wait for a sync.
+//! The state of a store's appends: the file being written, and the files waiting for a sync.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use crate::storage::{File, FileId, LockGuard};
 #[derive(Debug, Default)]
 pub struct State {
     pub active: Option<Active>,
-    /// The lowest index that the next file may get, as far as this store knows.
+    /// The lowest index allowed for the next file, as far as this store knows.
     pub next_index: u64,
-    /// Bytes that this store appended, over all files: what syncs go by.
+    /// Bytes appended by this store, over all files: the position for syncs.
     pub written: u64,
     /// Finished files that were not synced yet. None is kept where nothing ever is.
     pub unsynced: Vec<Arc<dyn File>>,
-    /// The files that this store began. None is noted where they are in `unsynced`.
+    /// The files begun by this store, except for files in `unsynced`.
     pub begun: Begun,
     /// Whether files were created since the directory was synced.
     pub names_unsynced: bool,
@@ -26,7 +26,7 @@ pub struct State {
     pub(super) scratch: Vec<u8>,
 }
 
-/// Indexes of files, as the few runs that they form: a store that writes alone has one.
+/// Indexes of files, as runs. A store without neighbours has a single run.
 #[derive(Clone, Debug, Default)]
 pub struct Begun(Vec<RangeInclusive<u32>>);
 
@@ -61,14 +61,15 @@ pub struct Active {
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub bytes: u64,
-    /// When they were counted.
+    /// The time of the count.
     pub at: Instant,
-    /// Whether files went since, so that there may be fewer bytes.
+    /// Whether files were removed since. Then there may be fewer bytes.
     pub lowered: bool,
 }
 
 impl State {
-    /// Files went: what is free now is counted when it is needed, as that takes long with many files.
+    /// Files were removed. The next append that needs room counts the free bytes, because counting
+    /// takes long with many files.
     pub fn lower_held(&mut self) {
         if let Some(held) = &mut self.held {
             held.lowered = true;

@@ -1,9 +1,10 @@
-//! What a store counts.
+//! The counters of a store.
 
 use crate::locks::atomic::{AtomicU64, Ordering};
 use crate::log::{Counters, Stats};
 
-/// What a store refused or moved away, so far. What it dropped is in the counters of every log.
+/// The records that a store refused or moved away. The counters of every log have the dropped
+/// records.
 #[derive(Debug)]
 pub struct Tally {
     rejected_records: AtomicU64,
@@ -11,7 +12,7 @@ pub struct Tally {
     quarantined_files: AtomicU64,
 }
 
-/// What a store did since it was opened.
+/// Counters of a store since its opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerStats {
@@ -23,9 +24,9 @@ pub struct LedgerStats {
     pub dropped_records: u64,
     /// Bytes in them.
     pub dropped_bytes: u64,
-    /// Records that were refused because the ledger was full, or would not even hold these.
+    /// Records refused because the ledger was full, or too small even for them.
     pub rejected_records: u64,
-    /// Bytes that they would have taken.
+    /// Bytes of the refused records.
     pub rejected_bytes: u64,
     /// Damaged files moved to `.deedbook/quarantine/`.
     pub quarantined_files: u64,
