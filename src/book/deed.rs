@@ -1,9 +1,9 @@
-//! The deeds that callers get.
+//! The deeds of a book, for callers.
 
-/// One event of a book.
+/// An event of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// Its number; `None` only after damage that hid how many deeds are lost.
+    /// The event's number; `None` only after damage that hid the number of lost deeds.
     pub event: Option<u64>,
     /// The mug as stored.
     pub mug: u32,
@@ -14,9 +14,9 @@ pub struct Deed {
 /// A deed, borrowed from its cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeedRef<'a> {
-    /// Its number; `None` only after damage that hid how many deeds are lost.
+    /// The event's number; `None` only after damage that hid the number of lost deeds.
     pub event: Option<u64>,
-    /// Its byte in the log.
+    /// The deed's byte in the log.
     pub offset: u64,
     /// The mug as stored.
     pub mug: u32,

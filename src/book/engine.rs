@@ -122,7 +122,7 @@ impl Format for BookFormat {
         }
         check_layout(options, layout, log)?;
         if access == Access::Write {
-            // What was written under another epoch could not be opened again.
+            // A deed under another epoch could not be opened again.
             check_named(options, &place.dir, layout).map_err(|e| e.at(log))?;
         }
         match found {
@@ -131,7 +131,7 @@ impl Format for BookFormat {
         }
     }
 
-    /// By its lengths, which must agree.
+    /// By the lengths, which must agree.
     fn is_beyond_limit(&self, file: &dyn File, at: u64, len: u64, end: u64) -> io::Result<bool> {
         let whole = len.checked_add(self.layout().framing_bytes());
         let to = whole.and_then(|len| at.checked_add(len)).filter(|&to| to <= end);

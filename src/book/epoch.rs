@@ -29,12 +29,13 @@ pub fn epoch_of_empty(
 ) -> u64 {
     let by_mark = mark.filter(|mark| mark.records == 0).map(|mark| mark.first.saturating_sub(1));
     let header = header_first.checked_sub(1);
-    // A name that demands one before the rest: the directory of an empty log may have been renamed.
+    // The epoch that the directory's name demands comes first: somebody may have renamed an empty
+    // log's directory.
     let demanded = options.epoch.or_else(|| demanded_by_name(dir, layout));
     demanded.or(by_mark).or(header).unwrap_or(0)
 }
 
-/// Refuse an epoch asked for that is not the one of a log with deeds.
+/// Refuse another epoch than the epoch of a log with deeds.
 pub fn check_epoch(options: &Options, findings: &Findings) -> Result<()> {
     let Extent { first, records, .. } = findings.extent;
     match options.epoch {
@@ -58,15 +59,15 @@ pub fn check_named(options: &Options, dir: &Path, layout: Layout) -> Result<()> 
     }
 }
 
-/// The epoch that a log must have for its directory's name. Not in the first epoch of a pier in `slots`:
-/// the reference implementation lets an empty log there begin after any event, and a checksum vouches
+/// The epoch that the directory's name demands. None in the first epoch of a pier in `slots`: the
+/// reference implementation lets an empty log there begin after any event, and a checksum vouches
 /// for the header.
 pub fn demanded_by_name(dir: &Path, layout: Layout) -> Option<u64> {
     epoch_in_name(dir).filter(|&named| named > 0 || layout != Layout::Slots)
 }
 
-/// A first number in the header that contradicts the name of the directory. Also where no deed is left
-/// before the damage: what is appended after a cut would be numbered by that header.
+/// A first number in the header that contradicts the directory's name. Also reported without a deed
+/// before the damage: appends after a cut would be numbered by the header.
 pub fn contradicts_name(dir: &Path, layout: Layout, findings: &Findings) -> Option<Damage> {
     let Extent { first, records, start, .. } = findings.extent;
     let numbered = findings.numbered && (records > 0 || findings.verdict == Verdict::Corrupt);

@@ -52,8 +52,8 @@ pub fn inspect(
     let settings = Settings::load(&*options.storage, &place.sidecar, FORMAT)?;
     let kept = settings.map_or(0, |settings| settings.record_bytes_max);
     let deed_bytes_max = options.deed_bytes_max.max(kept);
-    // The mark before the file's length: what it vouches for must then be there, also beside a
-    // writer.
+    // Load the mark before the file's length: the file must then have the mark's deeds, even while
+    // a writer appends.
     let (mark, damaged_mark) = load_mark(options, place)?;
     let end = file.len().map_err(fail)?;
     let inspected = |format, space, seal, findings, mark| Inspected {
@@ -111,7 +111,7 @@ pub fn inspect(
     Ok(inspected(format, space, seal, findings, mark))
 }
 
-/// The seal of a book: its header or its slots.
+/// The seal of a book: the header or the slots.
 fn seal_of(
     format: &BookFormat,
     followed: Followed,
@@ -124,7 +124,7 @@ fn seal_of(
     }
 }
 
-/// The layout of a saved tail: the first in which it has an intact deed at its beginning.
+/// The layout of a saved tail: the first layout with an intact deed at the tail's beginning.
 fn tail_layout(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
     let end = file.len()?;
     for layout in [Layout::Packed, Layout::Padded, Layout::Slots] {
@@ -135,7 +135,7 @@ fn tail_layout(file: &dyn File, deed_bytes_max: u64) -> io::Result<Layout> {
     Ok(Layout::Packed)
 }
 
-/// The number of the first deed, from header and mark: one rule for all that read.
+/// The number of the first deed, from header and mark: all readers share this rule.
 fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
     let records = findings.extent.records;
     let marked = mark.filter(|mark| mark.records > 0).map(|mark| mark.first);
@@ -156,8 +156,8 @@ fn number(findings: &mut Findings, header: &Header, mark: Option<&Mark>) {
     }
     let is_open = findings.mark == MarkUse::Used && mark.is_some_and(Mark::is_open);
     if header.first == 0 && header.damage.is_none() && records > 0 && is_open {
-        // The sector of the header never reached the disk, and the first save writes it first: none
-        // of this was acknowledged.
+        // The sector of the header never reached the disk, and the first save writes the header
+        // first: no deed here was acknowledged.
         let start = findings.extent.start;
         findings.extent = Extent::empty(0, start);
         findings.headless = true;
@@ -205,7 +205,7 @@ fn open_file(options: &Options, log: &Path, access: Access) -> Result<Box<dyn Fi
     }
 }
 
-/// The mark beside a log, and whether there is one that cannot be read.
+/// The log's mark, and whether an unreadable mark exists.
 fn load_mark(options: &Options, place: &Place) -> Result<(Option<Mark>, bool)> {
     let (mark, damaged) = place.load_mark(&*options.storage)?;
     // Older marks do not say where a book begins, which is always the same.

@@ -29,7 +29,7 @@ pub struct Meta {
     pub fake: Option<bool>,
 }
 
-/// Where a key's bytes lie.
+/// The place of a key's bytes.
 fn span(key: &str) -> Result<std::ops::Range<usize>> {
     match key {
         "who" => Ok(0..16),
@@ -65,7 +65,7 @@ pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<[u8; META_BYTES]
 }
 
 impl Meta {
-    /// These fields, and those of `other` that are `None` here.
+    /// The fields of `self`, and for missing fields the fields of `other`.
     #[cfg(feature = "lmdb")]
     pub(super) fn or(self, other: Self) -> Self {
         Self {

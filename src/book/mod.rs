@@ -58,7 +58,7 @@ facade! {
 
 impl Batch {
     /// An empty batch for deeds whose `len_d` is at most `deed_bytes_max`, encoded in the default
-    /// layout. A log of another one encodes it again; [`Book::batch`] spares that.
+    /// layout. A log of another layout encodes the batch again; [`Book::batch`] spares the work.
     pub fn new(deed_bytes_max: u64) -> Self {
         Self::with_framing(Codec::new(Layout::default(), deed_bytes_max))
     }
@@ -247,7 +247,7 @@ impl Book {
         Ok(appended.ordinal)
     }
 
-    /// An empty batch in the layout of this log, with its limit.
+    /// An empty batch in the layout of the log, with the log's limit.
     pub fn batch(&self) -> Batch {
         Batch::with_framing(self.0.shared.appending)
     }
@@ -268,9 +268,9 @@ impl Book {
         Ok(Cow::Owned(encoded))
     }
 
-    /// Append a batch with one write and return the first event number; an error means that
-    /// none of it is acknowledged. `event`: the number that the first deed must get. `epoch`:
-    /// the last event before this log, which an empty log takes over and any other must have.
+    /// Append a batch with one write and return the first event number. After an error, no deed of
+    /// the batch is acknowledged. `event`: the number that the first deed must get. `epoch`: the
+    /// last event before the log. An empty log takes over the epoch, any other log must have it.
     ///
     /// This is the specification's `u3_book_save`.
     ///
@@ -311,7 +311,7 @@ impl Book {
         Ok(self.0.append_encoded(self.encoded(batch)?.as_ref(), wanted)?.ordinal)
     }
 
-    /// The number of the first deed after an epoch, if a log at this place can have it.
+    /// The number of the first deed after an epoch, if a log at this place can have the number.
     fn first_after(&self, epoch: u64) -> Result<u64> {
         match epoch::demanded_by_name(&self.0.shared.place.dir, self.layout()) {
             Some(named) if named != epoch => {
@@ -390,7 +390,8 @@ impl Book {
         self.save_meta_of(|| Ok(*meta))
     }
 
-    /// The same with what `decide` gives: it is called once nothing stands against the saving.
+    /// As [`Book::save_meta`], with the result of `decide`. Calls `decide` once nothing stands
+    /// against the saving.
     fn save_meta_of(&self, decide: impl FnOnce() -> Result<Meta>) -> Result<()> {
         let shared = self.0.usable()?;
         if shared.mode == Mode::Read {

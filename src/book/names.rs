@@ -1,4 +1,4 @@
-//! The names of a book: of its format and of its files.
+//! The names of a book: the format's and the files'.
 
 /// Name of the format in errors.
 pub const FORMAT: &str = "book";

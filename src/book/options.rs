@@ -25,15 +25,16 @@ log_options! {
         file_mode: u32 = 0o644,
     }
     optional {
-        /// Last event before this log's first one, for an empty log. By default the N of a directory
-        /// named `0iN` (any other is refused there), what an earlier handle was given, or 0.
+        /// Last event before the log's first event, for an empty log. By default the N of a
+        /// directory named `0iN` (any other epoch is refused there), the value that an earlier
+        /// handle was given, or 0.
         epoch: u64,
-        /// Layout on disk. By default that of the log, `packed` for a new one; any other than the log's
-        /// is refused.
+        /// Layout on disk. By default the log's layout, `packed` for a new log; a layout other than
+        /// the log's is refused.
         layout: Layout,
-        /// Of a pier: a transaction whose parts have so many bytes or more on average makes an epoch of
-        /// each part, by renaming what is staged, instead of appending it to the last epoch. Only in
-        /// layout `packed`, and only after an epoch that has events; by default never.
+        /// For a pier: a transaction whose parts have so many bytes or more on average makes an
+        /// epoch of each part, by renaming the staged files, instead of appending to the last
+        /// epoch. Only in layout `packed`, and only after an epoch with events; by default never.
         epoch_part_bytes: u64,
     }
 }

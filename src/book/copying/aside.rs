@@ -1,4 +1,4 @@
-//! A book is made in a directory of its own, and its files are renamed to their places once it is complete.
+//! Makes a book in a directory of its own, and renames the complete book's files to their places.
 //!
 //! ```text
 //! 1 DIR/.converting      the book, all of it synced, and closed
@@ -9,10 +9,10 @@
 //! 5 DIR/.converting      removed
 //! ```
 //!
-//! A crash before `book.log` is renamed leaves a directory without a log, and the next attempt begins
-//! again: as long as a log lies in `.converting`, `meta.bin` beside it is ours, and a `.deedbook` that
-//! tells of no record is no book's. A crash after it leaves a complete book: its metadata was renamed
-//! before, and the rest is only advisory.
+//! A crash before the rename of `book.log` leaves a directory without a log, and the next attempt
+//! begins again. As long as a log lies in `.converting`, `meta.bin` in the directory is ours, and a
+//! `.deedbook` without a trace of records is no book's. A crash after the rename leaves a complete
+//! book: its metadata was renamed before, and the rest is only advisory.
 
 use std::path::Path;
 
@@ -34,15 +34,15 @@ const ASIDE_NAME: &str = ".converting";
 /// Renaming, in the words of errors.
 const NAMING: &str = "give the copy its name";
 
-/// A book that is being made, and its place.
+/// A book under construction, and its place.
 pub struct NewBook<'a> {
     options: &'a Options,
     place: Place,
-    /// Where it is made.
+    /// The directory of the construction.
     aside: Aside<'a>,
     /// Whether the directory is new.
     made: bool,
-    /// Whether its `.deedbook` is.
+    /// Whether this attempt made the directory's `.deedbook`.
     made_sidecar: bool,
     /// The writer's, from when the files are renamed.
     lock: Option<WriterLock>,
@@ -51,7 +51,7 @@ pub struct NewBook<'a> {
 }
 
 impl<'a> NewBook<'a> {
-    /// The place of a book that must not exist. Files that an earlier attempt left are removed.
+    /// The place of a book that must not exist. Removes files of an earlier attempt.
     pub fn new(options: &'a Options, target: &Path) -> Result<Self> {
         let storage = &*options.storage;
         let place = BookFormat::place(options, &located(storage, target)?)?;
@@ -86,7 +86,7 @@ impl<'a> NewBook<'a> {
         &*self.options.storage
     }
 
-    /// Remove what an earlier attempt left, or refuse a directory that holds a part of another book.
+    /// Remove the files of an earlier attempt, or refuse a directory with a part of another book.
     fn clear(&mut self) -> Result<()> {
         let begun = self.holds_log()?;
         let Place { dir, sidecar, .. } = self.place.clone();
@@ -114,7 +114,8 @@ impl<'a> NewBook<'a> {
         self.aside.remove(Aside::LEFT)
     }
 
-    /// Rename the files of the closed book to their places, durably. `is_empty`: it has no deeds.
+    /// Rename the files of the closed book to their places, durably. `is_empty`: the book has no
+    /// deeds.
     pub fn put(&mut self, is_empty: bool) -> Result<()> {
         self.lock = Some(self.lock_writers()?);
         if is_empty {
@@ -129,14 +130,15 @@ impl<'a> NewBook<'a> {
         self.aside.remove(Aside::LEFT)
     }
 
-    /// Rename what the book has in its `.deedbook`, but for the lock: the one at the place is held.
+    /// Rename the files in the book's `.deedbook`, except for the lock, because the lock at the
+    /// place is held.
     fn put_sidecar(&self) -> Result<()> {
         let beside = Aside::at(self.storage(), sidecar_dir(self.path()));
         beside.publish_files(&self.place.sidecar, |name| name != LOCK_NAME, NAMING)
     }
 
-    /// Remove the files of the book, unless it has its place. What a writer made meanwhile stays. An error of
-    /// this is dropped: the caller reports the one that ended the work.
+    /// Remove the files of the book, unless renamed to their place. Files that a writer made
+    /// meanwhile stay. An error here is dropped: the caller reports the error that ended the work.
     pub fn give_up(&self) {
         // Before the lock was taken, metadata in the directory can only be a writer's.
         let stays = || !self.holds_log().unwrap_or(false) || self.remove_meta().is_err();
@@ -144,7 +146,7 @@ impl<'a> NewBook<'a> {
             return;
         }
         let _ = self.aside.remove(Aside::LEFT);
-        // Where something lies in them, they stay.
+        // A directory with files stays.
         if self.made_sidecar {
             let _ = self.storage().remove_dir(&self.place.sidecar);
         }
@@ -164,13 +166,14 @@ impl<'a> NewBook<'a> {
         Ok(lock)
     }
 
-    /// Whether the log lies aside. Until it is renamed, metadata in the directory is its own.
+    /// Whether the log still lies aside. Before its rename, metadata in the directory belongs to
+    /// it.
     fn holds_log(&self) -> Result<bool> {
         Ok(self.storage().is_dir(self.path()) && holds(self.storage(), self.path(), LOG_NAME)?)
     }
 
-    /// Remove the metadata that was renamed already, durably: without `.converting`, nothing would tell
-    /// whose it is.
+    /// Remove the metadata that was renamed already, durably: without `.converting`, nobody would
+    /// know its owner.
     fn remove_meta(&self) -> Result<()> {
         let path = self.place.dir.join(META_NAME);
         remove(self.storage(), &path).map_err(|e| Error::io(Aside::LEFT, &path, e))?;

@@ -13,12 +13,12 @@ use crate::scan::framing::Frame as _;
 use crate::scan::{Damage, HELD_BYTES_MAX, Verdict};
 use crate::{Mode, OnCorrupt};
 
-/// Copied with one write.
+/// The size of a write.
 const BATCH_BYTES: usize = 4 << 20;
 /// Compared between two calls of the progress function.
 const PROGRESS_DEEDS: u64 = 1 << 14;
 
-/// What a conversion copied.
+/// The result of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConvertReport {
@@ -28,7 +28,7 @@ pub struct ConvertReport {
     pub to: Layout,
     /// Deeds copied and compared.
     pub deeds: u64,
-    /// Bytes of their jams.
+    /// Bytes of the jams.
     pub jam_bytes: u64,
     /// First and last event; `None` for a log without deeds.
     pub bounds: Option<(u64, u64)>,
@@ -36,7 +36,7 @@ pub struct ConvertReport {
     pub source_bytes: u64,
     /// Size of the copy, bytes.
     pub target_bytes: u64,
-    /// What follows the last deed that counts, where the source is torn: it is not in the copy.
+    /// The rest after the last valid deed of a torn source, missing in the copy.
     pub left_out: Option<Damage>,
 }
 
@@ -97,7 +97,7 @@ impl Options {
     }
 }
 
-/// Refuse a damaged source: a copy would lack records, and nothing in it would say so.
+/// Refuse a damaged source: a copy would lack records without a sign of the loss.
 pub fn refuse_corrupt(book: &Book) -> Result<()> {
     let found = book.recovery();
     match found.damage.as_ref().filter(|_| found.verdict == Verdict::Corrupt) {
@@ -196,7 +196,8 @@ fn compare(
                 let same_facts =
                     (event, deed.mug, deed.jam_len) == (event_there, copied.mug, copied.jam_len);
                 same_facts
-                    // In one layout a deed may still be held, and in the other one not.
+                    // A deed may be short enough to be held in memory in one layout, but not in the
+                    // other.
                     && match is_long(deed) || is_long(copied) {
                         true => same_parts(book.jam_at(at)?, copy.jam_at(at_there)?)?,
                         false => deed.payload(theirs.bytes()) == copied.payload(ours.bytes()),

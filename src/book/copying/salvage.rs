@@ -89,7 +89,7 @@ fn copy(
     progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let create = |found: &Inspected<BookFormat>| {
-        // A first event so high that the file's deeds would pass 2^64 is not theirs.
+        // A first event is not the file's if it would take the deeds past 2^64.
         let bytes = found.findings.file_end;
         let first = found.findings.first().filter(|first| first.checked_add(bytes).is_some());
         let first = first.unwrap_or(1);

@@ -24,7 +24,7 @@ const TRAILING_ZEROS_MAX: u64 = TRAILER_BYTES as u64 - 1;
 /// The default limit of `len_d`.
 pub const DEED_BYTES_MAX: u64 = 1 << 32;
 
-/// What is known of an intact deed.
+/// Facts about an intact deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The mug as stored.
@@ -68,7 +68,7 @@ impl framing::Frame for Frame {
 /// The codec of deeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Codec {
-    /// Which bytes stand around a jam.
+    /// The layout of the bytes around a jam.
     pub layout: Layout,
     /// Limit of `len_d`.
     pub deed_bytes_max: u64,
@@ -82,7 +82,7 @@ impl Codec {
         Self { layout, deed_bytes_max, check: true }
     }
 
-    /// This codec, for its own layout: if that is a constant, the sizes are constants too.
+    /// The codec with `layout`, its own layout: a constant layout makes the sizes constants, too.
     #[inline(always)]
     fn named(&self, layout: Layout) -> Self {
         Self { layout, ..*self }
@@ -98,7 +98,7 @@ impl Framing for Codec {
     type Tag = u32;
 
     const SUM: Sum = Sum::Crc32;
-    /// Of `slots`, which has the shortest.
+    /// The minimum of `slots`, which has the shortest deeds.
     const RECORD_BYTES_MIN: u64 = (HEAD_BYTES + TRAILER_BYTES) as u64;
     const HEAD_BYTES: usize = 8;
     const TRAILER_BYTES: usize = TRAILER_BYTES;

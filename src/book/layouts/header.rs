@@ -1,4 +1,4 @@
-//! What the first bytes of a file say: which layout it has, and the number of its first deed.
+//! The first bytes of a file: its layout, and the number of its first deed.
 
 use std::io;
 use std::path::Path;
@@ -25,9 +25,9 @@ pub struct Header {
     pub layout: Layout,
     /// Number of the first deed, 0 before the first save or where it is not there.
     pub first: u64,
-    /// The slots, `None` for a damaged one; of other layouts none.
+    /// The slots, `None` for a damaged slot. Other layouts have none.
     pub slots: [Option<Slot>; 2],
-    /// What is wrong with the rest.
+    /// Damage in the rest.
     pub damage: Option<Damage>,
 }
 
@@ -55,7 +55,7 @@ pub fn unreadable(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot read the header: {error}"))
 }
 
-/// Read the header. One that is damaged is an error unless an intact deed follows it.
+/// Read the header. A damaged header is an error unless an intact deed follows it.
 pub fn read_header(
     file: &dyn File,
     log: &Path,
@@ -107,7 +107,7 @@ fn slots_header(
     }
     let records_at = mark.filter(|mark| mark.records > 0).map(|mark| mark.start);
     if records_at == Some(HEADER_BYTES) && first_fits(file, Layout::Packed, deed_bytes_max)? {
-        // Its mark and its first deed agree: what lies at byte 8192 need not be read.
+        // The mark and the first deed agree: no need to read byte 8192.
         return Ok(None);
     }
     let marked = mark.filter(|_| records_at == Some(DEEDS_AT));
@@ -126,8 +126,8 @@ fn slots_header(
     Ok(Some(header(first, Some(in_header(DEEDS_AT, 0, reason)))))
 }
 
-/// Whether the deeds from byte 16 on are padded. A look at few bytes, where the first deed is intact; else
-/// the first deed that is intact says it.
+/// Whether the deeds from byte 16 on are padded. An intact first deed shows the padding in a few
+/// bytes. Otherwise search for the first intact deed.
 fn layout_of_deeds(file: &dyn File, deed_bytes_max: u64, is_book: bool) -> io::Result<Layout> {
     let codec = |layout| Codec::new(layout, deed_bytes_max);
     if first_fits(file, Layout::Packed, deed_bytes_max)? {
@@ -172,7 +172,7 @@ pub fn refuse_other_bytes(log: &Path, findings: &Findings) -> Result<()> {
     Ok(())
 }
 
-/// The error of a log that is gone while its mark says what was in it.
+/// The error of a missing log whose mark counts deeds.
 pub fn lost_file(log: &Path, what: &str, mark: &Mark) -> Error {
     let message = format!(
         "lost acknowledged records: {what}, but {} deeds up to byte {} were acknowledged; if the log \

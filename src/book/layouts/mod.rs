@@ -13,10 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 pub const MUG_BYTES: u64 = 4;
 /// `len_d` and `mug_l`, which every layout begins with.
 pub(super) const HEAD_BYTES: usize = 12;
-/// `let_d`, with which every layout ends.
+/// `let_d`, the end of every layout.
 pub(super) const TRAILER_BYTES: usize = 8;
 
-/// The three incompatible layouts that share one magic and one version.
+/// The three incompatible layouts under one magic and version.
 // As wide as a length: a `Frame` has no padding, which would be copied bytewise.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of a deed before its jam.
+    /// Bytes of a deed before the jam.
     #[inline]
     pub(super) fn head_bytes(self) -> u64 {
         match self {

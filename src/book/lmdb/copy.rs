@@ -16,7 +16,7 @@ use crate::slice::part;
 
 /// Events are written and synced so many bytes at a time.
 const BATCH_BYTES: usize = 8 << 20;
-/// Progress is reported after so many events, or bytes, that were only compared.
+/// The comparison reports its progress after this number of events, or of bytes.
 const NOTED_EVENTS: u64 = 16 << 10;
 const NOTED_BYTES: usize = 8 << 20;
 
@@ -118,8 +118,8 @@ impl View<'_> {
         Ok(bytes)
     }
 
-    /// Compare events of `self` with those that `other` holds; returns the bytes of their jams. What
-    /// differs is an error of that kind.
+    /// Compare events of `self` with the events of `other`; returns the bytes of their jams. A
+    /// difference is an error of kind `kind`.
     pub fn compare(
         &self,
         other: View<'_>,
@@ -174,7 +174,7 @@ impl View<'_> {
     }
 }
 
-/// What an error says of an event.
+/// The facts about an event in an error.
 #[derive(Clone, Copy)]
 struct Facts {
     mug: u32,
@@ -214,7 +214,7 @@ fn differs(event: u64, source: Facts, found: Option<Facts>, kind: ErrorKind) -> 
     Error::new(kind, message)
 }
 
-/// A log that gets events.
+/// The log for the copied events.
 #[derive(Debug)]
 pub enum Target {
     Book(Book, Batch),
@@ -240,12 +240,12 @@ impl Chunk {
     }
 }
 
-/// What became of one log.
+/// The copy of a log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copied {
     pub events: u64,
     pub bytes: u64,
-    /// Events that the target held before, and that were compared.
+    /// Events found in the target, and compared.
     pub found: u64,
 }
 
@@ -257,7 +257,8 @@ impl Target {
         }
     }
 
-    /// Bring all events of a range to the target, and compare those that are there already.
+    /// Bring all events of a range to the target, and compare the events that the target has
+    /// already.
     pub fn fill(
         &mut self,
         source: View<'_>,
@@ -284,7 +285,7 @@ impl Target {
         Ok(copied)
     }
 
-    /// One batch, synced; returns the number of its events.
+    /// Append a batch and sync; returns the number of events.
     fn append(&mut self, source: View<'_>, range: RangeInclusive<u64>) -> Result<u64> {
         let first = *range.start();
         match self {
@@ -332,7 +333,7 @@ impl Target {
     }
 }
 
-/// The events that a target holds, if a source with these events can go on after them.
+/// The events of a target, if a source with the given events can continue after them.
 pub fn held_before(
     target: View<'_>,
     source: Option<&RangeInclusive<u64>>,

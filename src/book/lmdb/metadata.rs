@@ -13,7 +13,7 @@ use crate::book::Meta;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Disk, Storage};
 
-/// Whether metadata has what the source says. What the source leaves open is 0 in a book.
+/// Whether metadata agrees with the source. A field without a value in the source is 0 in a book.
 pub fn agrees(held: Meta, source: Meta) -> bool {
     source.who.is_none_or(|who| held.who == Some(who))
         && source.version.is_none_or(|version| held.version == Some(version))
@@ -21,15 +21,15 @@ pub fn agrees(held: Meta, source: Meta) -> bool {
         && source.fake.is_none_or(|fake| held.fake == Some(fake))
 }
 
-/// Whether there is anything in a file of the destination. LMDB makes an empty one before its first pages,
-/// and a kill may leave it so.
+/// Whether a file of the destination has content. LMDB makes an empty file before its first pages,
+/// and a kill may leave the file empty.
 pub fn is_begun(storage: &dyn Storage, path: &Path) -> bool {
     let held = storage.open(path, Access::Read).and_then(|file| file.len());
     held.is_ok_and(|bytes| bytes > 0)
 }
 
-/// Refuse metadata that has some fields and lacks others: a book has all of them, and a `fake` of 0 says
-/// that the ship is fake.
+/// Refuse metadata with some fields and without others: a book has all fields, and a `fake` of 0
+/// means a fake ship.
 pub fn check_whole(meta: Meta) -> Result<()> {
     let fields = [
         ("who", meta.who.is_some()),
@@ -59,7 +59,7 @@ pub fn check_meta(held: Meta, meta: Meta, dest: &Path) -> Result<()> {
     Err(Error::new(ErrorKind::AlreadyExists, message).at(dest))
 }
 
-/// Metadata as Urbit stores it in LMDB: without trailing zeros.
+/// Metadata in the form of LMDB: Urbit stores values without trailing zeros.
 pub fn stripped(meta: &Meta) -> Vec<(Vec<u8>, Vec<u8>)> {
     let strip = |(key, mut value): (&str, Vec<u8>)| {
         let end = value.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -69,7 +69,7 @@ pub fn stripped(meta: &Meta) -> Vec<(Vec<u8>, Vec<u8>)> {
     meta.values().into_iter().map(strip).collect()
 }
 
-/// What the top directory of a pier says of the ship; `None` where nothing was stored there.
+/// The ship's metadata in the top directory of a pier; `None` if nothing was stored there.
 pub fn read_top(storage: &dyn Storage, dir: &Path) -> Result<Option<Meta>> {
     let path = dir.join(DATA_NAME);
     let begun = storage.open(&path, Access::Read).and_then(|file| file.len());
@@ -92,7 +92,7 @@ pub fn save_top(dir: &Path, meta: &Meta) -> Result<()> {
     Writer::open(dir, None).and_then(|writer| writer.save(&stripped(meta))).map_err(|e| e.of(LMDB))
 }
 
-/// The metadata of a pier, which stays in LMDB in its top directory.
+/// The metadata of a pier, which stays in LMDB in the pier's top directory.
 pub struct Top {
     values: Vec<(Vec<u8>, Vec<u8>)>,
     pub meta: Meta,
@@ -109,8 +109,8 @@ impl Top {
         Ok(Self { values, meta, events, path })
     }
 
-    /// Of a pier with epochs, what events the top directory still has must be theirs: what Urbit left
-    /// there when it made the first epoch.
+    /// In a pier with epochs, the top directory may still have events that Urbit left when it made
+    /// the first epoch. They must be events of the epochs.
     pub fn check_events(&self, plan: &Plan, looked: &[Looked]) -> Result<()> {
         let in_epochs = plan
             .top
@@ -132,7 +132,7 @@ impl Top {
         Err(Error::new(ErrorKind::Contiguity, message).at(&self.path))
     }
 
-    /// Refuse a destination that holds events, or other metadata, in its top directory.
+    /// Refuse a destination with events, or other metadata, in its top directory.
     pub fn check_dest(&self, dest: &Path) -> Result<()> {
         if !is_begun(&Disk, &dest.join(DATA_NAME)) {
             return Ok(());

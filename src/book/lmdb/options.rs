@@ -10,14 +10,14 @@ use crate::setters::setters;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// How books are opened. `durability` and `epoch` are not asked: batches are synced, and the source
-    /// says the epoch. `layout` is that of books that are written; one that is there must have it.
+    /// How to open books. `durability` and `epoch` are ignored: batches are synced, and the source
+    /// gives the epoch. `layout` is the layout of new books, and an existing book must have it.
     pub book: crate::book::Options,
     /// Read and compare, and change nothing.
     pub dry_run: bool,
-    /// The epochs of a pier to bring; other processes can bring the rest at the same time. `None`: all.
-    /// The pier gets its metadata from the one that finds all epochs there; with none to bring, that is
-    /// all that is done.
+    /// The epochs of a pier to bring; other processes can bring the rest at the same time. `None`:
+    /// all. The process that finds all epochs there gives the pier its metadata. A run without
+    /// epochs to bring only does so.
     pub epochs: Option<Vec<u64>>,
 }
 

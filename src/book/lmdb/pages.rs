@@ -6,7 +6,7 @@
 //!         24 free: page size 4, flags 2, ...   72 main   120 last page 8   128 transaction 8
 //! ```
 //!
-//! In the byte order of the machine that wrote it. Source: `mdb.c` of LMDB 0.9, `MDB_meta`.
+//! In the byte order of the writing machine. Source: `mdb.c` of LMDB 0.9, `MDB_meta`.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const META_FLAG: u16 = 8;
 const TRANSACTION_MAX: u64 = 1 << 62;
 const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=65_536;
 
-/// What the newer of the two meta pages says.
+/// The newer of the two meta pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     /// Bytes of the file.
@@ -32,13 +32,13 @@ pub struct Pages {
     pub page_bytes: u64,
     /// The last page that is in use.
     pub last_page: u64,
-    /// Where the free list is.
+    /// The free list.
     pub free: Tree,
-    /// Where the list of databases is.
+    /// The list of databases.
     pub main: Tree,
 }
 
-/// What LMDB notes of a database.
+/// LMDB's record of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     pub flags: u16,

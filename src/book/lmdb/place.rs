@@ -1,4 +1,4 @@
-//! Which logs a path names, and where each goes.
+//! The logs at a path, and the destination of each.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What `epoc.txt` says of an epoch that is written so.
+    /// The version in `epoc.txt` for an epoch of this kind.
     pub fn version(self) -> &'static str {
         match self {
             Self::Lmdb => "2",
@@ -45,11 +45,11 @@ pub struct Leg {
     pub kind: Kind,
     pub source: PathBuf,
     pub dest: PathBuf,
-    /// Of an epoch of a pier.
+    /// The epoch's number in a pier.
     pub epoch: Option<u64>,
 }
 
-/// What is known of a log before it is brought.
+/// Facts about a log before the copy.
 #[derive(Clone)]
 pub struct Looked {
     pub epoch: u64,
@@ -153,8 +153,8 @@ impl Leg {
         Ok(())
     }
 
-    /// Make the directories that lead to the destination, durably, and the names of those durable that are
-    /// there. What leads to the destination that was asked for only has to be there.
+    /// Make the directories above the destination, durably, and make the names of existing
+    /// directories durable. The directories above the given destination only have to exist.
     pub fn make_dirs(&self, storage: &dyn Storage, file_mode: u32) -> Result<()> {
         let own = if self.epoch.is_some() { PIER_DIRS } else { 1 };
         let paths = self.dest.ancestors().enumerate();
@@ -176,7 +176,7 @@ fn epochs(storage: &dyn Storage, dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// What an epoch's `epoc.txt` says.
+/// The kind in an epoch's `epoc.txt`.
 fn kind_of(storage: &dyn Storage, dir: &Path) -> Result<Kind> {
     let path = dir.join("epoc.txt");
     let refuse = |kind, message| Err(Error::new(kind, message).at(&path));

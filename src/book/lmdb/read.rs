@@ -17,7 +17,7 @@ use crate::storage::{Access, Disk, File, Storage};
 
 /// Bytes of the mug before the jam.
 pub(super) const MUG_BYTES: usize = 4;
-/// What LMDB maps is a multiple of the system's page size, which is at most this.
+/// LMDB maps multiples of the system's page size, which is at most this.
 const MAP_STEP_BYTES: u64 = 64 << 10;
 
 pub(super) type Events = heed::Database<'static, U64<NativeEndian>, Bytes, IntegerComparator>;
@@ -26,8 +26,8 @@ pub(super) type Values = heed::Database<'static, Bytes, Bytes>;
 /// Takes an event: number, mug, jam.
 pub(super) type Take<'a> = dyn FnMut(u64, u32, &[u8]) -> Result<ControlFlow<()>> + 'a;
 
-/// An LMDB environment with an event log, opened for reading only. Nothing is locked: the program that
-/// writes it must have ended, and [`Environment::check_unchanged`] says whether it had.
+/// An LMDB environment with an event log, opened for reading only. Nobody locks the environment:
+/// the writing program must have ended, and [`Environment::check_unchanged`] checks.
 pub struct Environment {
     pub(super) env: heed::Env<WithoutTls>,
     pub(super) events: Option<Events>,
@@ -138,7 +138,7 @@ impl Environment {
         Ok(())
     }
 
-    /// One event's mug and jam, if it is there.
+    /// The mug and jam of an event, if present.
     pub(super) fn get<T>(
         &self,
         event: u64,
@@ -243,7 +243,7 @@ impl Environment {
     }
 }
 
-/// Have LMDB open an environment that was [`checked`] or is new, for a file of at most so many bytes.
+/// Have LMDB open an environment, [`checked`] or new, for a file of at most so many bytes.
 #[allow(unsafe_code)]
 pub(super) fn open_env(
     dir: &Path,
@@ -253,17 +253,19 @@ pub(super) fn open_env(
     let map = bytes_max.next_multiple_of(MAP_STEP_BYTES);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(2).map_size(usize::try_from(map).unwrap_or(usize::MAX));
-    // SAFETY: a writer gives no flags. A reader's map is read only and needs no lock as long as no program
-    // writes, which the caller promises; `check_unchanged` finds a program that does.
+    // SAFETY: a writer gives no flags. A reader's map is read only and needs no lock as long as no
+    // program writes, which the caller promises; `check_unchanged` finds a program that breaks the
+    // promise.
     unsafe { options.flags(flags) };
-    // SAFETY: LMDB follows the numbers in the file without a check, so every one that it follows must stay
-    // within its page, its run and the file: `walk` has checked them, and the size of the file with them.
-    // The file must not change until it is closed: LMDB never cuts one, and a program that writes over
-    // pages in use while this process has the map is outside the promise.
+    // SAFETY: LMDB follows the numbers in the file without a check, so every followed number must
+    // stay within its page, its run and the file: `walk` has checked the numbers, and the size of
+    // the file. The file must not change until the environment is closed: LMDB never cuts a file,
+    // and the promise excludes programs that write over pages in use while this process has the
+    // map.
     unsafe { options.open(dir) }
 }
 
-/// Check every page that LMDB will follow; returns what the meta pages say.
+/// Check every page that LMDB will follow; returns the content of the meta pages.
 pub(super) fn checked(path: &Path, wanted: Use) -> Result<Pages> {
     let file = open_data(path)?;
     let pages = Pages::read(&*file, path)?;
@@ -291,7 +293,7 @@ fn open_data(path: &Path) -> Result<Box<dyn File>> {
     Disk.open(path, Access::Read).map_err(|e| Error::io("open the environment", path, e))
 }
 
-/// What the meta pages of a `data.mdb` say.
+/// The content of the meta pages of a `data.mdb`.
 pub(super) fn look(path: &Path) -> Result<Pages> {
     Pages::read(&*open_data(path)?, path)
 }

@@ -19,7 +19,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Storage, replace};
 
-/// Bytes that an environment takes for an event beside its jam, at most, and for each byte of a jam: one
+/// The most bytes of an environment for an event besides the jam, and for each byte of a jam: a jam
 /// of 2,049 bytes takes a page of 4,096.
 const EVENT_BYTES_MAX: u64 = 128;
 const BYTE_SHARE_MAX: u64 = 3;
@@ -167,7 +167,7 @@ impl Trip<'_> {
         match part.kind {
             Kind::Lmdb => Environment::open(&part.source).map(Source::Lmdb),
             Kind::Book => {
-                // A source has the layout that it has.
+                // Accept the source's own layout.
                 let options = crate::book::Options { layout: None, ..self.options.book.clone() };
                 let book = options.open(&part.source, Mode::Read)?;
                 refuse_corrupt(&book)?;
@@ -225,12 +225,12 @@ impl Trip<'_> {
     fn check_unchanged(&self, part: &Leg, source: &Source, log: &Looked) -> Result<()> {
         match source {
             Source::Lmdb(environment) => environment.check_unchanged(),
-            // A reader has the end that it found.
+            // A reader keeps the end from its opening.
             Source::Book(_) => check_counted(&self.open(part)?, log),
         }
     }
 
-    /// What `write` would do.
+    /// Compare instead of `write`.
     fn compare(
         &self,
         part: &Leg,
@@ -351,7 +351,7 @@ impl Trip<'_> {
     }
 }
 
-/// Refuse a log that has other events than it had when they were counted.
+/// Refuse a log whose events differ from the first count.
 fn check_counted(source: &Source, log: &Looked) -> Result<()> {
     if source.view().bounds()? == log.events {
         return Ok(());

@@ -7,8 +7,9 @@
 //!           leaf: low, high = bytes of the value     branch: low, high, flags = number of the child
 //! ```
 //!
-//! A flag of 1 in a leaf's node says that the value lies in a run of overflow pages, whose number takes the
-//! value's place; a flag of 2 says that the value is the record of a named database. Source: `mdb.c`.
+//! A flag of 1 in a leaf's node means a value in a run of overflow pages; the run's number takes
+//! the value's place. A flag of 2 means that the value is the record of a named database. Source:
+//! `mdb.c`.
 
 use std::path::Path;
 
@@ -33,16 +34,16 @@ const OVERFLOW: u16 = 4;
 const IN_OVERFLOW: u16 = 1;
 const OF_DATABASE: u16 = 2;
 
-/// Flags of a database that decide how LMDB reads its pages, and the one for keys that are numbers.
+/// Flags of a database for the layout of pages, and the flag for keys that are numbers.
 const LAYOUT_FLAGS: u16 = 0x7e;
 const NUMBER_KEYS: u16 = 8;
 
-/// What LMDB will do with the environment.
+/// LMDB's use of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It reads both databases.
     Read,
-    /// It also moves nodes, and writes over the pages that the free list names.
+    /// Also moves nodes, and writes over the pages in the free list.
     Write,
 }
 
@@ -69,7 +70,7 @@ impl Kind {
     }
 }
 
-/// Refuse an environment in which a number leads LMDB out of its page, its run or its file.
+/// Refuse an environment with a number that leads LMDB out of a page, a run or the file.
 pub fn check(file: &dyn File, path: &Path, pages: &Pages, wanted: Use) -> Result<()> {
     let page_bytes = usize::try_from(pages.page_bytes).unwrap_or(usize::MAX);
     let count = pages.last_page + 1;
@@ -93,13 +94,13 @@ struct PageWalk<'a> {
     wanted: Use,
 }
 
-/// One tree on the way through it.
+/// A tree, and the walk's progress there.
 struct Way {
     kind: Kind,
     depth: u16,
     /// The last key, of a tree whose keys are numbers.
     before: Option<u64>,
-    /// Trees and free pages that its leaves name.
+    /// Trees and free pages named by the leaves.
     found: Vec<(Tree, Kind)>,
     free: Vec<(u64, Vec<u8>)>,
 }
@@ -155,7 +156,7 @@ impl PageWalk<'_> {
         Ok(())
     }
 
-    /// Read the first bytes of a page, and hold its number and flags against those expected.
+    /// Read the first bytes of a page, and compare its number and flags with the expected ones.
     fn read(&self, number: u64, bytes: usize, flags: u16) -> Result<Page> {
         let mut page = Page { number, bytes: vec![0; bytes] };
         let at = number * self.page_bytes as u64;
@@ -216,7 +217,7 @@ impl PageWalk<'_> {
         Ok(())
     }
 
-    /// The nodes of a page, each of which has its head and its key in the page.
+    /// The nodes of a page. Each must have head and key in the page.
     fn nodes(&self, page: &Page, is_leaf: bool, kind: Kind) -> Result<Vec<Node>> {
         let (lower, upper) = (page.u16(12), page.u16(14));
         if lower < HEAD_BYTES
@@ -228,7 +229,7 @@ impl PageWalk<'_> {
             return self.refuse(page.number, message);
         }
         let count = (lower - HEAD_BYTES) / 2;
-        // LMDB itself leaves a branch of its free list with one child for a while.
+        // LMDB itself leaves a branch of the free list with a single child for a while.
         let least = if is_leaf || kind == Kind::Free { 1 } else { 2 };
         if count < least {
             return self.refuse(page.number, format!("{count} nodes, expected {least} or more"));
@@ -254,7 +255,7 @@ impl PageWalk<'_> {
         Ok(nodes)
     }
 
-    /// LMDB moves nodes by their sizes, which must add up.
+    /// LMDB moves nodes by size, and the sizes must add up.
     fn check_packed(&self, page: &Page, nodes: &[Node], is_leaf: bool, upper: usize) -> Result<()> {
         let node_max = (((self.page_bytes - HEAD_BYTES) / 2) & !1) - 2;
         let mut places: Vec<(usize, usize)> = Vec::with_capacity(nodes.len());
@@ -356,7 +357,7 @@ impl PageWalk<'_> {
         Ok(())
     }
 
-    /// Check a run of overflow pages that holds so many bytes; returns its first page.
+    /// Check a run of overflow pages for so many bytes; returns the first page.
     fn run(&mut self, first: u64, bytes: u64) -> Result<u64> {
         self.meet(first, 1)?;
         let page = self.read(first, HEAD_BYTES, OVERFLOW)?;
@@ -370,7 +371,7 @@ impl PageWalk<'_> {
         Ok(first)
     }
 
-    /// Check an entry of the free list: a count, and so many pages, the last one first.
+    /// Check an entry of the free list: a count, and as many pages, in descending order.
     fn meet_free(&mut self, page: u64, numbers: &[u8]) -> Result<()> {
         let count = u64_at(numbers, 0).unwrap_or(u64::MAX);
         let held = (numbers.len() / NUMBER_BYTES).saturating_sub(1) as u64;

@@ -11,15 +11,17 @@ use super::{DATA_NAME, EVENTS, LMDB, META};
 use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{Access, Disk, Storage, sync_dir};
 
-/// What the map has beyond the file and its events, at least: LMDB takes it for what the file may grow to.
+/// The least size of the map beyond the file and the events: LMDB lets the file grow up to the
+/// map's size.
 const MAP_BYTES_MORE: u64 = 16 << 20;
 
-/// LMDB writes a value and its page's head of 16 bytes with one call, of which Linux takes that much.
+/// LMDB writes a value and the page's head of 16 bytes with one call, and Linux writes at most
+/// 0x7fff_f000 bytes at once.
 const VALUE_BYTES_MAX: usize = 0x7fff_f000 - 16;
 
 const LOCK_NAME: &str = "lock.mdb";
 
-/// An environment, created if it is missing; what it holds can be read.
+/// An environment, created if missing; its content is readable.
 #[derive(Debug)]
 pub struct Writer {
     pub held: Environment,
@@ -59,14 +61,14 @@ impl Writer {
             .map_err(fault)?
         };
         let (events, values) = made.commit().unwrap_or((None, None));
-        // LMDB syncs the files that it creates, and not their names.
+        // LMDB syncs new files, but not their names.
         sync_dir(&Disk, dir).map_err(|e| e.of(LMDB))?;
         let opened = look(&path)?;
         let held = Environment { env, events, values, path, opened };
         Ok(Self { held, value: Vec::new() })
     }
 
-    /// Append events in one transaction, which is on stable storage when this returns.
+    /// Append events in one transaction. After the return, the transaction is on stable storage.
     pub fn append<'a>(
         &mut self,
         first: u64,

@@ -1,4 +1,4 @@
-//! The full check of every epoch, and of what lies between them.
+//! The full check of every epoch, and of the joints between epochs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::log::VerifyReport;
 use crate::scan::Verdict;
 use crate::storage::{Access, located};
 
-/// What a full check of an epoch found.
+/// The result of a full check of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EpochReport {
@@ -23,13 +23,13 @@ pub struct EpochReport {
     pub report: VerifyReport,
 }
 
-/// What a full check of a pier found.
+/// The result of a full check of a pier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// One for each epoch, in the order of their events.
+    /// A report for each epoch, in the order of the events.
     pub epochs: Vec<EpochReport>,
-    /// Where epochs leave out events or overlap, in words.
+    /// Gaps and overlaps between epochs, in words.
     pub gaps: Vec<String>,
 }
 

@@ -22,7 +22,7 @@ pub struct Follow {
     start: u64,
     /// The last event given.
     given: Option<u64>,
-    /// The epoch that is being followed, by a handle of its own: a roll closes that of a writer.
+    /// The followed epoch, by a handle of its own: a roll closes the writer's handle.
     number: u64,
     follow: book::Follow,
 }
@@ -47,7 +47,7 @@ impl Pier {
             Ok(Follow { pier: self.clone(), start, given: None, number, follow })
         };
         match begin() {
-            // It may have been dropped since this handle looked.
+            // A writer may have dropped the epoch since this handle looked.
             Err(error) if error.kind() == ErrorKind::Missing => {
                 self.find_more()?;
                 begin()
@@ -62,7 +62,7 @@ impl Pier {
 }
 
 impl Follow {
-    /// The next deed, after waiting for it at most so long. `None`: not yet. As
+    /// The next deed, after waiting for at most `wait`. `None`: not yet. As
     /// [`Follow::next`](crate::Follow::next).
     ///
     /// # Errors
@@ -79,13 +79,13 @@ impl Follow {
                 return Ok(Some(deed));
             }
             if let Some(after) = self.pier.after(self.number)? {
-                // This epoch is finished by now, and may have got more before it was.
+                // The epoch is finished by now, and may have got more deeds before.
                 if let Some(deed) = self.within(Duration::ZERO)? {
                     return Ok(Some(deed));
                 }
                 self.check_not_dropped(after.number)?;
                 match self.pier.follow_epoch(&after, self.start) {
-                    // It may have been dropped since this handle looked.
+                    // A writer may have dropped the epoch since this handle looked.
                     Err(error) if error.kind() == ErrorKind::Missing => {
                         self.pier.find_more()?;
                         if self.pier.after(self.number)?.as_ref() == Some(&after) {
@@ -110,8 +110,8 @@ impl Follow {
         Ok(deed)
     }
 
-    /// Refuse to pass over events that were dropped before they were given. All events up to `number`, the
-    /// last one before an epoch, must have been given, or lie before the start.
+    /// Refuse to pass over dropped events that the follower has not given. All events up to
+    /// `number`, the last event before an epoch, must have been given, or lie before the start.
     fn check_not_dropped(&self, number: u64) -> Result<()> {
         match self.given.or(self.start.checked_sub(1)) {
             Some(last) if last < number => {

@@ -1,12 +1,13 @@
 //! A pier's event log: the epochs `0iN` in `.urb/log`, each a book, read as one log.
 //!
 //! N is the last event before the epoch, so each epoch must begin right after the last event of the
-//! one before. Finished epochs are only read. The last one takes what is appended, until
-//! [`Pier::roll`] starts another. [`Pier::retain`] drops the first ones, and a pier without them begins
-//! with the first one that is there.
+//! epoch before. Finished epochs are only read. The last epoch takes appends, until [`Pier::roll`]
+//! starts another. [`Pier::retain`] drops first epochs, and the pier then begins with the first
+//! remaining epoch.
 //!
-//! The metadata of a pier is what Vere keeps in the LMDB environment `.urb/log/data.mdb`, which the last
-//! epoch's `meta.bin` copies, or that file alone where there is no environment: see [`Pier::meta`].
+//! Vere keeps the metadata of a pier in the LMDB environment `.urb/log/data.mdb`, and the last
+//! epoch's `meta.bin` is a copy. Without an environment, `meta.bin` is the metadata: see
+//! [`Pier::meta`].
 //!
 //! ```
 //! use deedbook::book::pier::Pier;
@@ -169,7 +170,7 @@ impl Pier {
         &self.shared.dir
     }
 
-    /// What the handle may do.
+    /// The handle's permissions.
     pub fn mode(&self) -> Mode {
         self.shared.mode
     }
@@ -248,7 +249,7 @@ impl Pier {
 
     /// An empty batch in the layout of the last epoch; as [`Book::batch`].
     pub fn batch(&self) -> Batch {
-        // Of a closed pier, whose append says so.
+        // A closed pier gets here; its append reports the error.
         let any = || Batch::new(self.shared.options.deed_bytes_max);
         self.on_last(|book| Ok(book.batch())).unwrap_or_else(|_| any())
     }

@@ -1,4 +1,4 @@
-//! Opening: which epochs, whether they fit, the lock, and what others rolled since.
+//! Opening: the epochs, their joints, the lock, and other processes' rolls.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Pier {
         let lock = match mode {
             Mode::Read => None,
             Mode::Append | Mode::Create => {
-                // Before anything is put beside what is no pier.
+                // Refuse a path without a pier before anything is created there.
                 check_found(options, mode, &list(storage, &dir)?)?;
                 let lock = acquire(options, &path, &dir)?;
                 publish::finish(options, &dir)?;
@@ -75,7 +75,7 @@ impl Pier {
         self.on_last(|book| book.refresh())
     }
 
-    /// Open the epochs that began since, and let go of those that were dropped; a writer knows them.
+    /// Open new epochs, and close dropped epochs; a writer knows them already.
     pub(super) fn find_more(&self) -> Result<()> {
         self.shared.usable()?;
         if self.mode() != Mode::Read {
@@ -85,7 +85,7 @@ impl Pier {
         while_dropping(|| self.shared.now(&parts)).map(|now| *parts = now)
     }
 
-    /// The epoch after one, if there is one by now.
+    /// The epoch after `number`, if it exists by now.
     pub(super) fn after(&self, number: u64) -> Result<Option<Named>> {
         let known = || {
             self.with(|parts| {
@@ -156,7 +156,7 @@ fn open_parts(
     Ok(parts)
 }
 
-/// Refuse what is there if it must not be, or begins elsewhere than asked for.
+/// Refuse a pier that must not exist, or that begins elsewhere than asked for.
 fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
     let Some(first) = named.first() else { return Ok(()) };
     if mode == Mode::Create {
@@ -187,7 +187,7 @@ fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
     let sidecar = sidecar_dir(dir);
     make_sidecar(storage, &sidecar)?;
     let lock = WriterLock::acquire(storage, &sidecar, dir, &options.lock_timeout)?;
-    // One that died may have begun an epoch and not synced its name.
+    // A crashed writer may have begun an epoch and not synced its name.
     sync_dir(storage, dir)?;
     Ok(lock)
 }

@@ -14,7 +14,7 @@ const EMFILE: i32 = 24;
 const MANY_FILES: &str = "each epoch takes up to two open files: raise the limit (ulimit -n), or \
                           drop epochs with retain";
 
-/// An epoch in the making of this handle: only the last one of a writer is open for appending.
+/// An epoch with this handle's book: only a writer's last epoch is open for appending.
 #[derive(Clone, Debug)]
 pub struct OpenEpoch {
     pub number: u64,
@@ -22,7 +22,7 @@ pub struct OpenEpoch {
     pub book: Book,
 }
 
-/// How a part is opened: the number is in its name, and each has its own layout.
+/// The options for opening a part: the name has the number, and each part has its own layout.
 pub fn of_part(options: &Options) -> Options {
     Options { epoch: None, layout: None, ..options.clone() }
 }
@@ -36,7 +36,7 @@ pub fn extend(
 ) -> Result<()> {
     for (left, named) in (0..named.len()).rev().zip(named) {
         if let Some(before) = parts.last() {
-            // Where damage ends the epoch before, its last event is not known: reading meets the damage.
+            // If damage ends the epoch before, its last event is unknown: reading meets the damage.
             if before.book.recovery().verdict != Verdict::Corrupt {
                 check_joint(before.number, before.book.last()?.saturating_add(1), named)?;
             }
@@ -49,7 +49,7 @@ pub fn extend(
     Ok(())
 }
 
-/// The advice for a process that has all files open that it may.
+/// The advice for a process with the largest allowed number of open files.
 fn with_advice(error: Error) -> Error {
     match error.io_source().and_then(io::Error::raw_os_error) {
         Some(EMFILE) => error.with_advice(MANY_FILES),

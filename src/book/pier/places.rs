@@ -1,4 +1,4 @@
-//! Which epochs a pier has, and whether they follow each other.
+//! The epochs of a pier, and the joints between them.
 
 use std::cmp::Ordering;
 use std::io;
@@ -14,14 +14,14 @@ use crate::storage::{Access, Storage, above, names_in, read_full};
 pub const EPOC_NAME: &str = "epoc.txt";
 /// Says which binary began the epoch.
 pub const VERE_NAME: &str = "vere.txt";
-/// What `epoc.txt` says of a book.
+/// The text of `epoc.txt` for a book.
 pub const EPOC_BOOK: &str = "3";
 /// The file of an LMDB environment.
 const LMDB_NAME: &str = "data.mdb";
 /// Vere's text files have a few bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// An epoch by its name.
+/// An epoch, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub number: u64,
@@ -48,8 +48,8 @@ pub fn log_dir(storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
     Ok(below)
 }
 
-/// The epochs in a directory in the order of their events; none if it is not there. Those in LMDB
-/// are refused, because passing over one would lose its events.
+/// The epochs in a directory in the order of their events; none without the directory. Epochs in
+/// LMDB are refused: passing over them would lose their events.
 pub fn list(storage: &dyn Storage, dir: &Path) -> Result<Vec<Named>> {
     let names = names_in(storage, dir)?;
     let mut found: Vec<Named> = names
@@ -83,7 +83,7 @@ fn check_store(storage: &dyn Storage, named: &Named) -> Result<()> {
     let version = text(storage, &dir.join(EPOC_NAME))?.unwrap_or_default();
     let version = String::from_utf8_lossy(&version).trim().to_string();
     let is_lmdb = match &*version {
-        // Whatever the text says, a book without an environment beside it is read.
+        // Read a book without an environment, whatever version the text has.
         "1" | "2" => has(LMDB_NAME) || !has(LOG_NAME),
         "" | EPOC_BOOK => has(LMDB_NAME) && !has(LOG_NAME),
         _ => {
@@ -122,7 +122,7 @@ pub fn text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// What is wrong between two epochs: `next` is the event that the one before goes on with.
+/// The defect between two epochs. `next` is the next event of the epoch before.
 pub fn check_joint(before: u64, next: u64, after: &Named) -> Result<()> {
     let first = after.number.saturating_add(1);
     let what = match first.cmp(&next) {

@@ -1,4 +1,4 @@
-//! Large transactions: what each task staged becomes an epoch, by renaming.
+//! Large transactions: each task's staged file becomes an epoch, by renaming.
 //!
 //! ```text
 //! 1 .urb/log/.deedbook/begun/0iN/   for each part the staged file as `book.log`, which gets its header,
@@ -9,9 +9,9 @@
 //! 5 the transaction is noted in .urb/log/.deedbook/transactions, the intent removed
 //! ```
 //!
-//! A crash before the intent leaves the pier as it was, and `begun`, which the next writer removes. After
-//! it, the next writer renames what is still there, before it opens an epoch. Readers meet the first of
-//! the new epochs, or more of them, and none of these goes again.
+//! A crash before the intent leaves the pier unchanged, and `begun`, which the next writer removes.
+//! After the intent, the next writer renames the remaining files before it opens an epoch. Readers
+//! meet the first new epoch, or more, and no new epoch disappears again.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ use crate::storage::{Aside, sync_dir};
 use crate::transaction::{self, Committed, Desk, Intent, Target, Transaction};
 
 const BEGUN_NAME: &str = "begun";
-/// What the place of an intent begins with.
+/// The begin of an intent's place.
 const PLACE: &str = "epochs ";
 
 impl Shared {
@@ -57,7 +57,7 @@ impl Shared {
         Ok(is_large && is_packed && is_numbered && event > last.number)
     }
 
-    /// Make an epoch of each part; the last of them takes what is appended from now on.
+    /// Make an epoch of each part; the last one takes appends from now on.
     pub(super) fn publish(
         &self,
         epochs: &mut Vec<OpenEpoch>,
@@ -95,7 +95,8 @@ impl Shared {
         }
     }
 
-    /// Move to the pier's desk the staged parts that lie in epochs, and note what they know of the transaction.
+    /// Move the staged parts in epochs to the pier's desk, and note the transaction's history
+    /// there.
     fn gather(
         &self,
         epochs: &[OpenEpoch],
@@ -130,7 +131,7 @@ impl Shared {
     }
 }
 
-/// Finish a commit that died while it renamed epochs; called before any epoch is opened.
+/// Finish a commit that crashed while renaming epochs; call before opening any epoch.
 pub(super) fn finish(options: &Options, dir: &Path) -> Result<()> {
     transaction::finish(&Epochs::of(options, dir))
 }
@@ -141,7 +142,7 @@ pub(super) fn remove_begun(options: &Options, dir: &Path) -> Result<()> {
     Aside::at(&*options.storage, begun).remove(Aside::LEFT).map_err(|e| e.of(FORMAT))
 }
 
-/// Where a pier keeps what it publishes.
+/// The desk for a pier's published transactions.
 pub(super) struct Epochs<'a> {
     options: &'a Options,
     dir: &'a Path,
@@ -207,7 +208,7 @@ impl<'a> Epochs<'a> {
         let mut parts = parts.to_vec();
         parts.sort_by_key(|part| (part.partition, part.sequence));
         for (part, number) in numbered(&parts, number) {
-            // Of a part that was not reached there is nothing.
+            // A part that was not reached has no file.
             let Ok(path) = desk.part_path(job, part) else { continue };
             let _ = desk.storage.rename(&self.begun(number).join(LOG_NAME), &path);
         }
@@ -215,7 +216,7 @@ impl<'a> Epochs<'a> {
     }
 }
 
-/// The parts that have deeds, each with the number of its epoch.
+/// The parts with deeds, each with the number of its epoch.
 fn numbered(
     parts: &[transaction::Part],
     first: u64,
@@ -281,7 +282,7 @@ impl Target for Epochs<'_> {
             self.check_unchanged(last, first)?;
         }
         let mut done = Committed::default();
-        // They were renamed in this order.
+        // The parts were renamed in order.
         let left = |&(_, number): &(_, u64)| last.is_none_or(|last| last < number);
         for (part, number) in numbered(&intent.parts, first).filter(left) {
             self.name(number)?;
@@ -292,7 +293,7 @@ impl Target for Epochs<'_> {
 }
 
 impl Epochs<'_> {
-    /// Refuse to put an epoch after one that ends with another event than when the commit began.
+    /// Refuse to put an epoch after an epoch whose last event has changed since the commit began.
     fn check_unchanged(&self, last: &Named, first: u64) -> Result<()> {
         let book = of_part(self.options).open(&last.dir, Mode::Read)?;
         let event = book.last()?;

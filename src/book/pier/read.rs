@@ -17,7 +17,7 @@ pub(crate) type Iter = crate::log::Iter<BookFormat>;
 /// Walks backwards over [deeds](Deed), epoch after epoch.
 #[derive(Debug)]
 pub struct Reverse {
-    /// Those still to be walked; the last one is being walked.
+    /// The epochs still to walk; the last entry is the present walk.
     walks: Vec<(u64, book::Reverse)>,
 }
 

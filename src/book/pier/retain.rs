@@ -8,9 +8,9 @@
 //! 4 dropped is removed
 //! ```
 //!
-//! A crash before a rename leaves the epoch, a crash after it a pier that begins with the next one. Each
-//! rename is durable before the next, so that no gap can be left. What a crash leaves of `dropped` the
-//! next writer removes.
+//! A crash before a rename leaves the epoch, and a crash after the rename a pier that begins with
+//! the next epoch. Each rename is durable before the next, so no gap can remain. The next writer
+//! removes leftovers in `dropped`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -27,10 +27,10 @@ use crate::storage::{Access, Aside, move_to};
 use crate::transaction::Target;
 
 const ASIDE_NAME: &str = "dropped";
-/// What errors say of removing it.
+/// Errors name the removal with this text.
 const REMOVING: &str = "remove what was dropped";
 
-/// What [`Pier::retain`] dropped, or would drop, and what is left.
+/// The dropped epochs of [`Pier::retain`], or the epochs to drop, and the rest of the pier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
@@ -38,15 +38,15 @@ pub struct Dropped {
     pub epochs: Vec<u64>,
     /// Number of deeds in them.
     pub deeds: u64,
-    /// Bytes of their logs.
+    /// Bytes of the logs.
     pub bytes: u64,
-    /// Number of the epoch with which the pier begins now, the last event that is gone.
+    /// Number of the pier's first epoch now, which is the last dropped event.
     pub epoch: u64,
 }
 
 impl Pier {
-    /// Drop what `retention` allows, whole epochs, the oldest first, but nothing that a consumer needs,
-    /// and never the last one. Readers that have an epoch open read it to its end.
+    /// Drop the epochs that `retention` allows, the oldest first, but no event that a consumer
+    /// needs, and never the last epoch. Readers with an open epoch read to its end.
     ///
     /// Appends of other threads wait. Where it cannot be seen whether an epoch is gone, the handle is
     /// closed, and opening the pier again finds out.
@@ -99,7 +99,7 @@ impl Pier {
         let named = check_name("consumer", name);
         named.map_err(|e| e.of(FORMAT).at(&self.shared.dir).with_durable(Durable::No))?;
         self.change_consumers(|consumers| {
-            // While it is locked, nothing drops what is there now.
+            // Under the lock, nobody drops epochs.
             self.refresh()?;
             let (epoch, last) = self.with(ends_of)?;
             if event <= epoch || event > last.saturating_add(1) {
@@ -134,8 +134,8 @@ impl Pier {
         consumers.change(change)
     }
 
-    /// What a writer does before anything is appended: it removes what a crash left aside, and lowers
-    /// the consumers that stand above what it left of the log, so that none misses what comes there.
+    /// A writer's first step, before any append. Removes leftovers of a crash, and lowers the
+    /// consumers above the log's end: otherwise a consumer would miss the next deeds.
     pub(super) fn settle(&self) -> Result<()> {
         let shared = &*self.shared;
         if shared.mode == Mode::Read {
@@ -167,7 +167,7 @@ impl Shared {
         Aside::at(&*self.options.storage, self.sidecar.join(ASIDE_NAME))
     }
 
-    /// What may be dropped of the first epochs, where consumers need the event `needed`.
+    /// The epochs that may be dropped, if consumers need the event `needed`.
     fn allowed(
         &self,
         parts: &[OpenEpoch],
@@ -178,7 +178,7 @@ impl Shared {
         let mut left: u64 = ends.iter().sum();
         let epoch = parts.first().map_or(0, |part| part.number);
         let mut dropped = Dropped { epoch, ..Dropped::default() };
-        // Each is followed by another one, whose number is the last event before it.
+        // Each epoch has a next epoch, whose number is the last event here.
         for ((part, bytes), after) in parts.iter().zip(ends).zip(parts.iter().skip(1)) {
             let is_needed = needed.is_some_and(|event| event <= after.number);
             let too_much = retention.bytes_max.is_some_and(|most| left - bytes >= most);
@@ -213,17 +213,17 @@ impl Shared {
         let (storage, aside) = (&*self.options.storage, self.aside());
         let (bytes, deeds) = (first.book.end()?, after.number.saturating_sub(first.number));
         let dir = first.dir.clone();
-        // Else a repeat would be appended a second time.
+        // Without the note a repeat would be appended a second time.
         Epochs::of(&self.options, &self.dir).desk().note_all(first.book.transactions()?)?;
         if let Some(last) = parts.last().filter(|last| last.book.layout() == first.book.layout()) {
-            // Its job may commit it yet.
+            // The job may still commit the staged files.
             let adopted = last.book.0.desk()?.adopt_all(&first.book.0.desk()?);
             adopted.map_err(|e| e.of(FORMAT))?;
         }
         aside.remove(REMOVING).map_err(|e| e.of(FORMAT))?;
         if let Err(e) = move_to(storage, &dir, aside.path()) {
             if !storage.is_dir(&dir) {
-                // The error that is being returned tells more than what closing fails with.
+                // The error to return says more than an error of closing.
                 let _ = self.finish(parts);
             }
             return Err(Error::io("drop the epoch", &dir, e).of(FORMAT));

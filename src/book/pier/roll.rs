@@ -7,9 +7,9 @@
 //! 3 renamed to .urb/log/0iN      both directories synced
 //! ```
 //!
-//! A crash up to the rename leaves the pier as it was, but for `next`, which the next roll empties.
-//! After it the epoch is there as a whole: what lies before it was synced first, so that a power cut
-//! leaves no gap.
+//! A crash up to the rename leaves the pier unchanged, except for `next`, which the next roll
+//! empties. After the rename the epoch is there as a whole. All earlier events were synced first,
+//! so a power cut leaves no gap.
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,9 @@ use crate::storage::{Access, Aside, Storage, replace, write_full};
 const NEXT_NAME: &str = "next";
 
 impl Pier {
-    /// Begin a new epoch after the last event, durably, and append to it from now on. Returns its
-    /// number, the last event before it. An epoch without events is kept: [`ErrorKind::Contiguity`].
+    /// Begin a new epoch after the last event, durably, and append there from now on. Returns the
+    /// epoch's number, the last event before it. An epoch without events stays the last:
+    /// [`ErrorKind::Contiguity`].
     ///
     /// Appends of other threads wait. After an error, the last epoch takes appends as before; where
     /// it cannot be seen whether the new one is there, the handle is closed, and opening the pier
@@ -44,7 +45,7 @@ impl Pier {
         let shared = self.shared.writable()?;
         let (_held, mut parts) = shared.changing();
         let Some(last) = parts.last().cloned() else { return Ok(0) };
-        // What its staged files are for would never get there.
+        // Finish the staged files' transaction now: its records would never get there later.
         last.book.0.finish_transaction()?;
         let number = last.book.last()?;
         if number == last.number {
@@ -96,19 +97,19 @@ impl Shared {
     pub(super) fn go_on(&self, parts: &mut [OpenEpoch], begun: bool) {
         let options = of_part(&self.options);
         let again = parts.last_mut().filter(|_| !begun).is_some_and(|part| {
-            // Not closed, if it was the sync that failed: it says so itself.
+            // Still open if the sync failed: the poisoned book reports the error itself.
             let open = !part.book.is_closed();
             let opened = options.open(&part.dir, Mode::Append).ok().filter(|_| !open);
             opened.map(|book| part.book = book).is_some() || open
         });
         if !again {
-            // The error that is being returned tells more than what closing fails with.
+            // The error to return says more than an error of closing.
             let _ = self.finish(parts);
         }
     }
 }
 
-/// Make an empty epoch aside, and give it its name.
+/// Make an empty epoch aside, and rename it into place.
 pub fn begin(
     options: &Options,
     dir: &Path,
@@ -119,9 +120,9 @@ pub fn begin(
     put(&make(options, next, number, before, None)?, dir, number)
 }
 
-/// Make an epoch aside, whole and synced: an empty book, in the layout of the epoch before unless the
-/// options name one, and what that has beside its own. Or with the `deeds` in a file that has room for a
-/// header, which is taken.
+/// Make an epoch aside, whole and synced: an empty book, in the layout of the epoch before unless
+/// the options name one, with copies of that epoch's other files. Or take the `deeds` in a file
+/// with room for a header.
 pub fn make<'a>(
     options: &'a Options,
     next: PathBuf,
@@ -159,13 +160,13 @@ pub fn make<'a>(
             store(VERE_NAME, &bytes)?;
         }
     }
-    // The book has synced its own names, and each store those of `next`.
+    // The book has synced its own names, and each `store` syncs the names of `next`.
     store(EPOC_NAME, EPOC_BOOK.as_bytes())?;
     Ok(aside)
 }
 
-/// Make deeds in layout `packed` the log of an epoch: a header before them, and its name. Opening it syncs
-/// both.
+/// Make deeds in layout `packed` the log of an epoch: write a header in front, and rename the file.
+/// Opening the log syncs both.
 fn take(storage: &dyn Storage, deeds: &Path, log: &Path, number: u64) -> Result<()> {
     let header = encode_file_header(number.saturating_add(1));
     let opened = storage.open(deeds, Access::Write);
@@ -174,7 +175,7 @@ fn take(storage: &dyn Storage, deeds: &Path, log: &Path, number: u64) -> Result<
     storage.rename(deeds, log).map_err(|e| Error::io("take the staged file along", log, e))
 }
 
-/// Give the epoch that was made its name, durably.
+/// Rename the new epoch into place, durably.
 pub fn put(aside: &Aside<'_>, dir: &Path, number: u64) -> Result<Named> {
     let place = dir.join(name_of(number));
     aside.publish(&place, "name the new epoch")?;

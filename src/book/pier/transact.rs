@@ -1,9 +1,9 @@
-//! Transactions of a pier: tasks stage deeds for its last epoch, and a commit appends them there, or makes
-//! epochs of them (`publish`).
+//! Transactions of a pier: tasks stage deeds for the last epoch. A commit appends the deeds there,
+//! or makes epochs of them (`publish`).
 //!
-//! Each epoch keeps its own record of transactions, and the pier that of those which made epochs. A commit
-//! carries over what is known of the application, so that a repeat is recognised after a roll, and takes
-//! along what was staged before it.
+//! Each epoch keeps its own record of transactions, and the pier a record of transactions that made
+//! epochs. A commit carries over the application's record, so that a repeat is recognised after a
+//! roll, and takes along files staged before the roll.
 
 use std::collections::BTreeMap;
 
@@ -34,10 +34,10 @@ impl Pier {
         self.on_last(|book| book.stage(job, partition, attempt, first))
     }
 
-    /// Append what the parts of a job hold to the last epoch, or make an epoch of each, as the option
-    /// [`epoch_part_bytes`](crate::book::Options#structfield.epoch_part_bytes) says;
-    /// as [`Book::commit_staged`](crate::book::Book::commit_staged). A transaction that an earlier
-    /// epoch has is a repeat, too.
+    /// Append the deeds of a job's parts to the last epoch, or make an epoch of each part, as the
+    /// option [`epoch_part_bytes`](crate::book::Options#structfield.epoch_part_bytes) says; as
+    /// [`Book::commit_staged`](crate::book::Book::commit_staged). A transaction in an earlier
+    /// epoch's record is a repeat, too.
     ///
     /// Readers see a commit that makes epochs one epoch after the other. Where it cannot be seen how far
     /// one that failed came, the handle is closed, and opening the pier again brings it to its end.
@@ -73,7 +73,7 @@ impl Pier {
                 last.book.0.adopt_staged(&earlier.book.0.desk()?, &transaction.job, parts)?;
             }
             if layout == Layout::Packed {
-                // A commit that was to make epochs of it, and did not begin.
+                // Leftovers of a commit that would have made epochs, and did not begin.
                 let desk = Epochs::of(&shared.options, &shared.dir);
                 last.book.0.adopt_staged(&desk.desk(), &transaction.job, parts)?;
             }
@@ -96,7 +96,7 @@ impl Pier {
     ///
     /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
     pub fn staged(&self) -> Result<Vec<StagedJob>> {
-        // A retention may have taken it to an epoch that a reader does not know yet.
+        // A retention may have moved the files to an epoch unknown to a reader.
         self.find_more()?;
         self.with(|epochs| {
             let mut jobs: BTreeMap<String, StagedJob> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The header of a book for a backup: which bytes change in place, and which deeds they vouch for.
+//! The header of a book for a backup: the bytes that change in place, and the deeds under them.
 
 use std::io;
 
@@ -20,8 +20,8 @@ pub(crate) fn header_now(file: &dyn File) -> io::Result<Vec<u8>> {
 }
 
 impl Log<BookFormat> {
-    /// The byte up to which this header, read before, vouches for the log: in the layout `slots`, what follows it
-    /// looks like damage. `None` where the header says nothing of the end.
+    /// The byte up to which this header, read before, vouches for the log: in the layout `slots`,
+    /// later deeds look like damage. `None` if the header does not give the end.
     pub fn vouched_by(&self, header: &[u8]) -> Result<Option<u64>> {
         let has_slots = self.shared.format.layout() == Layout::Slots;
         let slots = SLOTS_AT.map(|at| Slot::parse(header.get(at as usize..)?));

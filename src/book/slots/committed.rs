@@ -1,8 +1,8 @@
-//! How far the slots of a log say that it is committed, and whether their deeds are there.
+//! The committed end of a log by its slots, and the check of the slots' deeds.
 //!
-//! The newest slot whose batch holds says where the log ends; deeds after it are never a part of it. A
-//! commit writes the older slot after the deeds and syncs both at once, so a power cut may leave a slot
-//! without its deeds: then the older one counts.
+//! The newest slot with a valid batch gives the end of the log; later deeds are never a part of the
+//! log. A commit writes the older slot after the deeds and syncs both at once, so a power cut may
+//! leave a slot without its deeds: then the older slot counts.
 
 use std::io;
 
@@ -20,7 +20,7 @@ use crate::storage::{File, read_full, sum_of};
 /// The highest limit that may be set.
 const DEED_BYTES_ANY: u64 = 1 << 62;
 
-/// A place between deeds: how many lie before it, and its byte.
+/// A place between deeds: the number of deeds before, and the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boundary {
     /// Deeds before it.
@@ -34,7 +34,7 @@ impl Boundary {
     pub const START: Self = Self { records: 0, offset: DEEDS_AT };
 }
 
-/// What became of the deeds that a slot counts.
+/// The result of checking a slot's deeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// All are there, up to this byte.
@@ -43,7 +43,7 @@ pub enum Held {
     Short(Boundary),
     /// All are there by their lengths, but the checksum of the newest batch differs.
     Differs {
-        /// Where the batch begins.
+        /// The begin of the batch.
         from: u64,
         /// Where it ends.
         end: u64,
@@ -52,10 +52,11 @@ pub enum Held {
     },
 }
 
-/// Where a log ends by its slots.
+/// The end of a log by its slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
-    /// The deeds of this slot are there, up to the byte. `newest` is what became of a newer slot's.
+    /// The deeds of this slot are there, up to the byte. `newest` has the check of a newer slot's
+    /// deeds.
     Up {
         /// Which slot.
         at: usize,
@@ -64,7 +65,7 @@ pub enum Committed {
         /// A newer slot whose deeds are not there.
         newest: Option<(Slot, Held)>,
     },
-    /// No slot that counts deeds holds, and one does count some, or deeds lie in the log.
+    /// No slot with deeds holds, though a slot counts some, or deeds lie in the log.
     Not {
         /// The newest intact slot that counts deeds.
         newest: Option<(Slot, Held)>,
@@ -117,7 +118,7 @@ pub fn read_slots(file: &dyn File) -> io::Result<[Option<Slot>; 2]> {
     Ok(slots)
 }
 
-/// Where the log ends by its slots. `known` is a place between deeds, from which on they are counted.
+/// The end of the log by its slots. `known` is a place between deeds, and the count begins there.
 pub fn committed(
     file: &dyn File,
     codec: Codec,
@@ -126,7 +127,8 @@ pub fn committed(
     file_end: u64,
     followed: &Followed,
 ) -> io::Result<Committed> {
-    // A deed beyond the limit of a handle is committed all the same. Reading it is refused, by its length.
+    // A deed beyond a handle's limit is committed all the same. Reading refuses the deed, by its
+    // length.
     let codec = Codec { deed_bytes_max: DEED_BYTES_ANY, ..codec };
     let all_initial = slots.iter().all(|slot| slot.is_some_and(|slot| slot.records() == 0));
     let mut newest = None;
@@ -141,8 +143,8 @@ pub fn committed(
         } else if all_initial
             || (newest.is_none() && !deed_follows(file, codec, DEEDS_AT, file_end)?)
         {
-            // What follows the header of an empty log was never committed. Beside a damaged slot it says
-            // so only where no deed lies.
+            // The bytes after the header of an empty log were never committed. If the other slot is
+            // damaged, this holds only if no deed lies there.
             return Ok(Committed::Up { at, end: DEEDS_AT, newest });
         }
     }
@@ -160,8 +162,8 @@ pub fn begins_at(file: &dyn File, codec: Codec, offset: u64, end: u64) -> io::Re
     Ok(matches!(scanner.next(file)?, Scanned::Record { .. }))
 }
 
-/// Whether the log has the deeds that a slot counts. Their lengths are right up to the known place. Only the checksum
-/// of the newest batch tells whether its bytes are right.
+/// Whether the log has the deeds that a slot counts. The lengths are right up to the known place.
+/// Only the checksum of the newest batch can check the batch's bytes.
 fn hold(
     file: &dyn File,
     codec: Codec,
@@ -250,14 +252,15 @@ fn back(
     Ok(Some(place))
 }
 
-/// CRC-32 of the bytes `from..end`, going on from that of what came before them (0 at the start).
+/// CRC-32 of the bytes `from..end`, continuing from the CRC-32 of the bytes before (0 at the
+/// start).
 pub fn sum_more(file: &dyn File, before: u32, from: u64, end: u64) -> io::Result<u32> {
     let sum = sum_of(file, from..end, before, crc32_more)?;
     sum.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// For a reader beside a writer: the byte up to which `there` bytes are committed, of which those up to
-/// the end of `known` are known. A slot that is being written counts at the next look.
+/// For a reader while a writer appends: the byte up to which `there` bytes are committed. The
+/// reader knows them up to the end of `known`. A half-written slot counts at the next look.
 pub fn end_by_slots(
     file: &dyn File,
     codec: Codec,

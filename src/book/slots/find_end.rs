@@ -1,4 +1,4 @@
-//! Where a log of the layout `slots` ends: by its slots, and what the mark adds.
+//! The end of a log in the layout `slots`: by the slots, with the mark's help.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::sidecar::{Mark, MarkUse};
 use crate::storage::File;
 use crate::storage::end_of_data;
 
-/// What was found, and the slot that says so.
+/// The findings, and the slot behind them.
 pub struct FoundBySlots {
     /// The bytes of the log.
     pub space: Space,
@@ -50,9 +50,9 @@ pub fn find_by_slots(
     };
     let known_place = marked.unwrap_or(Boundary::START);
     let committed = committed(&**file, format.framing(), slots, known_place, file_end, followed)?;
-    // Deeds in `slots` have no checksums, so a changed first deed does not show that the mark belongs to another log.
-    // The mark belongs to this log if a slot counts the same deeds as the mark, and some of these deeds are missing. A
-    // damaged slot may have counted them.
+    // Deeds in `slots` have no checksums, so a changed first deed does not show that the mark
+    // belongs to another log. The mark belongs to this log if a slot counts the same deeds as the
+    // mark, and some deeds are missing. A damaged slot may have counted the missing deeds.
     let (Committed::Up { newest, .. } | Committed::Not { newest }) = committed;
     let id = file.id()?;
     let is_lost = |mark: Mark| newest.is_some_and(|(slot, _)| counts_the_same(&slot, &mark));
@@ -79,7 +79,7 @@ pub fn find_by_slots(
                 None => differs(format, known, newest, file_end, &space_to)?,
                 Some(_) => not_committed(format, file, known, newest, &space_to)?,
             };
-            // The slot that counts deeds which are not there is written next.
+            // The next write takes the slot that counts missing deeds.
             let empty = slots.iter().position(|slot| slot.is_some_and(|slot| slot.records() == 0));
             let slot = empty.filter(|_| findings.extent.records == 0);
             Ok(FoundBySlots { space, findings, slot })
@@ -93,8 +93,8 @@ fn counts_the_same(slot: &Slot, mark: &Mark) -> bool {
     mark.records > 0 && (first, slot.records()) == (Some(mark.first), mark.records)
 }
 
-/// The log ends below its mark: what the mark vouches for is read as far as it is there. What lies after
-/// that no slot vouches for, and its deeds have no checksums.
+/// The log ends below its mark: read the mark's deeds as far as they exist. No slot vouches for
+/// later deeds, which have no checksums.
 fn lost(
     format: &BookFormat,
     known: Known,
@@ -108,7 +108,7 @@ fn lost(
     Ok(FoundBySlots { space, findings, slot: None })
 }
 
-/// No slot that counts deeds holds, and one does count some, or deeds lie in the log.
+/// No slot with deeds holds, though a slot counts some, or deeds lie in the log.
 fn not_committed(
     format: &BookFormat,
     file: &Arc<dyn File>,
@@ -133,7 +133,8 @@ fn not_committed(
         && slot.bat == slot.records()
         && !hides_deeds(&**file, format.framing(), &slot, place)?
     {
-        // The first batch was cut: what is left of it counts, as for the reference implementation.
+        // The first batch was cut: the rest of the batch counts, as for the reference
+        // implementation.
         let space = space_to(place.offset);
         let mut findings = find_end(format, &space, known)?;
         after_end(&mut findings, &**file, place.offset, newest)?;
@@ -142,7 +143,7 @@ fn not_committed(
     differs(format, known, newest, file_end, space_to)
 }
 
-/// The newest batch has another checksum than its slot says, or no slot tells where the log ends.
+/// The newest batch has another checksum than its slot, or no slot gives the end of the log.
 fn differs(
     format: &BookFormat,
     known: Known,
@@ -150,7 +151,7 @@ fn differs(
     file_end: u64,
     space_to: &dyn Fn(u64) -> Space,
 ) -> io::Result<FoundBySlots> {
-    // The valid prefix of a batch that differs ends before it; its deeds can be read past that.
+    // The valid prefix of a differing batch ends before it; deeds can be read further.
     let (valid_end, end) = match newest {
         Some((_, Held::Differs { from, end, .. })) => (from, end),
         _ => (file_end.max(DEEDS_AT), file_end.max(DEEDS_AT)),
@@ -172,7 +173,7 @@ fn differs(
         },
     };
     if matches!(newest, Some((_, Held::Differs { .. }))) {
-        // The batch is the reason, also if the log ends below its mark by that.
+        // The batch is the reason, even if the log therefore ends below its mark.
         findings.damage = Some(damage);
     } else {
         findings.damage.get_or_insert(damage);
@@ -187,7 +188,8 @@ fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Boundary) -> i
     if deed_follows(file, codec, place.offset, end)? {
         return Ok(true);
     }
-    // The last one reaches to the end: with that length the checksum is that of the slot.
+    // The last deed reaches to the end: with its corrected length the batch has the slot's
+    // checksum.
     let framing = codec.layout.framing_bytes();
     let len = end.checked_sub(place.offset).and_then(|whole| whole.checked_sub(framing));
     let Some(len) = len.filter(|_| place.records + 1 == slot.records()) else { return Ok(false) };
@@ -202,7 +204,7 @@ fn bounded(space: Space) -> Space {
     Space { beyond: Some(beyond), ..space }
 }
 
-/// What lies after the end of the log was never a part of it.
+/// Bytes after the end of the log were never a part of the log.
 fn after_end(
     findings: &mut Findings,
     file: &dyn File,
@@ -237,7 +239,7 @@ fn after_end(
     Ok(())
 }
 
-/// What became of the deeds of a slot.
+/// The damage of a slot without its deeds.
 fn not_held((slot, held): (Slot, Held), file_end: u64) -> Damage {
     let Slot { fir, las, bat, sum, .. } = slot;
     let (offset, end, reason) = match held {

@@ -1,4 +1,4 @@
-//! The header of the layout `slots`: two slots, of which a commit writes the older one. Pure, no I/O.
+//! The header of the layout `slots`: two slots. A commit writes the older slot. Pure, no I/O.
 //!
 //! ```text
 //! 0      slot 0
@@ -24,14 +24,14 @@ use crate::slice::{part, u32_at, u64_at};
 
 /// Size of a slot.
 pub const SLOT_BYTES: usize = 48;
-/// Where the slots begin.
+/// The begins of the slots.
 pub const SLOTS_AT: [u64; 2] = [0, 4096];
-/// Where the first deed begins.
+/// The begin of the first deed.
 pub const DEEDS_AT: u64 = 8192;
 
 const CRC_AT: usize = 44;
 
-/// What a slot says of the log.
+/// A slot's statement about the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The event before the first one.
@@ -42,7 +42,7 @@ pub struct Slot {
     pub seq: u64,
     /// Deeds in the newest batch.
     pub bat: u64,
-    /// CRC-32 of their bytes.
+    /// CRC-32 of the newest batch's bytes.
     pub sum: u32,
 }
 

@@ -1,9 +1,9 @@
 //! Writing the slots.
 //!
-//! An append ends with its header: the slot counts the deeds since the last sync as one batch. So until
-//! a sync the appends change one slot, and the other stays what a power cut falls back to. Only after a
-//! sync has returned the next append takes the other one. An append during a sync would change the slot
-//! that is being synced, so it waits: the turn.
+//! An append ends with its header: the slot counts the deeds since the last sync as one batch. Up
+//! to the next sync, all appends change the same slot, and a power cut falls back to the other
+//! slot. The first append after a sync takes the other slot. An append during a sync would change
+//! the slot being synced, so the append waits for its turn.
 
 use std::io;
 use std::ops::Range;
@@ -22,25 +22,25 @@ use crate::storage::{File, write_full};
 #[derive(Debug)]
 pub struct SlotWriter {
     codec: Codec,
-    /// What a reader knows of the newest batch.
+    /// A reader's knowledge of the newest batch.
     followed: Followed,
     slots: Mutex<Slots>,
 }
 
 #[derive(Debug)]
 struct Slots {
-    /// The newest one, and where it is.
+    /// The newest slot, and its place.
     newest: Slot,
     at: usize,
-    /// What stands at the other place, as far as it is intact.
+    /// The other slot, if intact.
     other: Option<Slot>,
     /// Whether the newest one is on stable storage.
     synced: bool,
 }
 
 impl SlotWriter {
-    /// For the slots of a file, and which of them says where the log ends. Where none does, the older
-    /// one is written next.
+    /// For the slots of a file, and the slot that gives the end of the log. If none does, the next
+    /// write takes the older slot.
     pub fn new(
         codec: Codec,
         followed: Followed,
@@ -88,7 +88,7 @@ impl Seal for SlotWriter {
         };
         let to = if seeded!(synced, "both-slots-change" => true) { 1 - at } else { at };
         if let Err(e) = put(file, to, &slot) {
-            // What stood there; if that fails too, the other slot counts.
+            // The content before; if restoring fails, too, the other slot counts.
             let before = if synced { other } else { Some(newest) };
             if let Some(before) = before {
                 let _ = seeded!(put(file, to, &before), "half-written-slot-stays" => Ok(()));
@@ -104,8 +104,8 @@ impl Seal for SlotWriter {
         lock(&self.slots).synced = true;
     }
 
-    /// Whether the newest slot says that the log ends with `extent`. It does not where a newer one was
-    /// damaged and the mark vouches for its deeds: the next batch would be counted from the wrong place.
+    /// Whether the newest slot ends the log with `extent`. It does not if a newer slot was damaged
+    /// and the mark vouches for its deeds: the next batch would be counted from the wrong place.
     fn is_sealed(&self, extent: &Extent) -> bool {
         lock(&self.slots).newest.records() == extent.records
     }

@@ -5,9 +5,9 @@
 //! .urb/log/0iN/meta.bin   a copy in each epoch; a roll takes it along
 //! ```
 //!
-//! A save commits to LMDB first, which is durable then, and replaces the last epoch's `meta.bin`
-//! after it. A crash between the two leaves both whole, the new values in LMDB and the old ones in
-//! the copy. That is reported as any difference is, and the same save once more ends it.
+//! A save first commits to LMDB, durably, and then replaces the last epoch's `meta.bin`. A crash
+//! between the two leaves both whole, the new values in LMDB and the old values in the copy. A
+//! reader reports the difference like any other, and a repeated save ends it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,17 +21,17 @@ use crate::log::{PAUSE, with_patience};
 
 /// LMDB opens an environment once in a process, and a save must be seen as a whole in it.
 static TURN: Mutex<()> = Mutex::new(());
-/// What is refused may have been half of a save by another process.
+/// A refused difference may have been half of another process's save.
 const TRIES: u32 = 8;
 
 impl Pier {
-    /// The metadata: the pier's own in `.urb/log/data.mdb`, which Vere keeps there in LMDB; the last
-    /// epoch's `meta.bin` where there is no such file, or nothing in it, and for a field that it
-    /// lacks.
+    /// The metadata: the pier's own in `.urb/log/data.mdb`, which Vere keeps in LMDB. Without that
+    /// file, or with an empty file, the last epoch's `meta.bin`; a field missing in LMDB comes from
+    /// `meta.bin`, too.
     ///
-    /// Where both have a field and differ in it, that is an error with both values
-    /// ([`ErrorKind::Corrupt`]): another program changed one of them, or a save was interrupted.
-    /// [`Pier::save_meta`] with the value that holds stores it in both.
+    /// If both have a field and differ, the call fails with both values ([`ErrorKind::Corrupt`]):
+    /// another program changed one value, or a save was interrupted. Store the right value in both
+    /// with [`Pier::save_meta`].
     ///
     /// Needs the feature `lmdb`; without it, the metadata is that of the last epoch.
     ///
@@ -49,9 +49,9 @@ impl Pier {
         })
     }
 
-    /// Change the metadata fields that are `Some`, durably: in `.urb/log/data.mdb`, where the pier has
-    /// its metadata there, then in the last epoch's `meta.bin`. Each changes all at once; after a crash
-    /// between the two, [`Pier::meta`] names the difference, and the same call once more ends it.
+    /// Change the metadata fields that are `Some`, durably: in `.urb/log/data.mdb`, if the pier has
+    /// its metadata there, then in the last epoch's `meta.bin`. Each changes all at once. After a
+    /// crash between the two, [`Pier::meta`] names the difference, and a repeated call ends it.
     ///
     /// Fields that are `None` must be the same in both, else nothing is changed. A pier without a
     /// `data.mdb` gets none.
@@ -88,7 +88,7 @@ impl Shared {
         let _turn = turn();
         let Some(own) = read_top(&*self.options.storage, &self.dir)? else { return Ok(*meta) };
         let copy = part.book.meta()?;
-        // A field that is given ends its difference.
+        // A given field ends its difference.
         self.check_same(part, meta.or(own), meta.or(copy))?;
         save_top(&self.dir, meta)?;
         Ok(meta.or(own))
