@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BinaryArray, Int32Array, Int64Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-/// A column of 64-bit numbers, some of which may be unknown.
+/// A column of 64-bit numbers. Some may be unknown.
 #[derive(Debug, Default)]
 pub struct Int64Column {
     values: Vec<i64>,

@@ -18,7 +18,7 @@ pub enum Durability {
     Interval(Duration),
     /// A sync after so many bytes. A power cut loses at most that many bytes, and one append.
     Bytes(u64),
-    /// The caller syncs; closing syncs. A power cut takes what came after the last sync.
+    /// The caller syncs; closing syncs. A power cut loses everything after the last sync.
     Manual,
     /// For a ledger: each file is synced when finished. A power cut loses at most the appends of
     /// the file being written.
@@ -44,7 +44,7 @@ impl Durability {
         }
     }
 
-    /// The same, and refuse what only ledgers have.
+    /// As [`Self::check`], and refuse the choices that only ledgers have.
     pub(crate) fn check_of_log(self) -> Result<()> {
         if self == Self::Rotate {
             let message = "durability \"rotate\" is for ledgers only";

@@ -134,7 +134,7 @@ impl Error {
         }))
     }
 
-    /// An error of the operating system, with what was being done.
+    /// An error of the operating system, with the failed action.
     pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::Missing,
@@ -168,7 +168,7 @@ impl Error {
         self
     }
 
-    /// Say what is known of the data's durability.
+    /// Set the durability of the data.
     #[must_use]
     pub fn with_durable(mut self, durable: Durable) -> Self {
         self.0.durable = Some(durable);
@@ -197,14 +197,14 @@ impl Error {
         self
     }
 
-    /// Say what the caller can do.
+    /// Add the advice for the caller.
     #[must_use]
     pub(crate) fn with_advice(mut self, advice: &str) -> Self {
         self.0.message = format!("{}; {advice}", self.0.message);
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! A write-ahead log, with options; dropping what was applied is safe at any moment:
+//! A write-ahead log, with options; dropping applied records is safe at any moment:
 //!
 //! ```
 //! use deedbook::Mode;

@@ -30,7 +30,7 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-/// How long a thread goes on yielding.
+/// How long a thread may yield.
 #[derive(Debug)]
 pub struct Patience {
     #[cfg(not(shuttle))]

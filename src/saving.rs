@@ -139,7 +139,8 @@ pub fn save_part(
         let there = part(target, ..read);
         if there.is_empty() {
             if at < data {
-                // The file was cut meanwhile: the copy would lack what the caller is about to remove.
+                // Somebody cut the file meanwhile: the copy would lack bytes that the caller is
+                // about to remove.
                 return Err(fail("read the log", base, io::ErrorKind::UnexpectedEof.into()));
             }
             break;

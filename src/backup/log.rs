@@ -102,7 +102,7 @@ struct Beside {
     first_bytes: Vec<u8>,
 }
 
-/// Bring the backup of a log up to date, and read back what is new.
+/// Bring the backup of a log up to date, and read the new records back.
 pub fn backup<F: Backed>(
     storage: &Arc<dyn Storage>,
     ours: &Place,

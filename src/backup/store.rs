@@ -78,7 +78,7 @@ pub fn backup(
         once_more(ours, "written", || {
             let seen = see(disk, ours)?;
             match check(storage, ours, &wrong, copier) {
-                // A file that was looked for is gone since.
+                // A file of the listing has disappeared since.
                 Err(e) if see(disk, ours)? != seen => Err(Stop::Changed(e.to_string())),
                 checked => Ok(checked?),
             }

@@ -35,7 +35,7 @@ pub enum State {
     Ended,
     /// The backup did not end, and so many bytes of a part of the log are durable.
     Begun { durable: u64, part: u64 },
-    /// There was none: another program made what is there.
+    /// There was no backup: another program made the files.
     Foreign,
 }
 

@@ -1,4 +1,4 @@
-//! A write-ahead log: one file, or segments of which the first ones are dropped.
+//! A write-ahead log: one file, or segments. Meanwhile the writer may drop the first ones.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

@@ -144,7 +144,7 @@ fn disk() -> Arc<dyn Storage> {
     Arc::new(Disk)
 }
 
-/// The format of what lies at a path; `None` if nothing of any format does.
+/// The format of the log at a path; `None` if there is no log of any format.
 ///
 /// If the log is gone, the sidecar still gives the format, so that an opening can report the loss.
 /// A saved end has the format in its name. `base` names the intended ledger: then damage may hide

@@ -29,9 +29,9 @@ pub const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// The highest limit of a payload: a whole record's size is below 2^32, too.
 pub const RECORD_BYTES_LIMIT: u64 = u32::MAX as u64 - HEADER_BYTES;
 
-/// Bytes that one write takes. Linux cuts longer ones.
+/// The most bytes of one write. Linux cuts longer writes.
 pub const WRITE_BYTES: u64 = 0x7fff_f000;
-/// The longest payload that one write takes.
+/// The longest payload for one write.
 pub const RECORD_BYTES_WRITTEN: u64 = WRITE_BYTES - HEADER_BYTES;
 /// The directory of files that are kept aside, in `.deedbook`.
 pub const QUARANTINE_NAME: &str = "quarantine";

@@ -82,10 +82,10 @@ impl fmt::Debug for LedgerConfig {
     }
 }
 
-/// How to treat a file with intact records after damage. Two files are treated alike under every
-/// choice. If only the end is torn, the records before are sent, and the file is removed. If a
-/// whole record exceeds [`Options::record_bytes_max`], and does not come right after damage, the
-/// file goes to the quarantine.
+/// How to treat a file with intact records after damage. Two cases do not depend on the choice. If
+/// only the end of a file is torn, the records before are sent, and the file is removed. If a whole
+/// record exceeds [`Options::record_bytes_max`], and does not come right after damage, the file
+/// goes to the quarantine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCorrupt {
@@ -147,7 +147,7 @@ impl FromStr for WhenFull {
     }
 }
 
-/// How a ledger is opened, beyond what the specification says; see the fields.
+/// How to open a ledger, beyond the specification's configuration; see the fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {

@@ -68,7 +68,7 @@ macro_rules! facade {
             fn close(&self) -> $crate::Result<()>;
             /// Whether the handle is closed.
             fn is_closed(&self) -> bool;
-            /// The mode in which the handle was opened.
+            /// The mode of the handle.
             fn mode(&self) -> $crate::Mode;
             /// The options it was opened with.
             fn options(&self) -> &Options;

@@ -231,7 +231,7 @@ pub struct Shared<F: Format> {
     pub(super) seal: Arc<dyn Seal>,
     /// Held by an append and by a sync, where a sync must not cover half of an append's bytes.
     pub(super) turn: Option<Mutex<()>>,
-    /// The file and what lies after a gap, to be given back by closing.
+    /// The file, and the file with the bytes after a gap. Closing gives both back.
     pub(super) open_files: Mutex<Vec<Arc<Closable>>>,
     /// Space is reserved at most so far ahead.
     pub(super) piece_bytes: Option<u64>,
@@ -274,7 +274,7 @@ pub struct State {
     pub(super) scratch: Vec<u8>,
     /// Begin of the index's open block.
     pub block_start: u64,
-    /// For a reader: the end of what the mark vouches for.
+    /// For a reader: the end of the mark's records.
     pub(super) durable: Option<Border>,
     /// For a reader: records before it.
     pub(super) durable_records: u64,

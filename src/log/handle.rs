@@ -128,7 +128,7 @@ impl<F: Format> Log<F> {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// The mode in which the handle was opened.
+    /// The mode of the handle.
     pub fn mode(&self) -> Mode {
         self.shared.mode
     }

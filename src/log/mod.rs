@@ -4,17 +4,17 @@
 //! logs.
 //!
 //! ```text
-//! format    a log and its format; beside it what both are made of: space, extent, findings, seal, report, ...
+//! format    a log and its format, and their parts: space, extent, findings, seal, report, ...
 //! resync    the search after damage
-//! look      the files as they are: where the log ends, what the mark and the index say
+//! look      the files: the end of the log, the mark, the index
 //! read      cursors in both directions, one record, followers
-//! chain     logs that follow each other, read as one
+//! chain     a row of logs, read as one
 //! arrow     record batches
 //! split     parts and places for other readers
 //! write     append, sync, cut, close
-//! stage     what tasks staged, committed
+//! stage     commits of staged records
 //! mend      verify, salvage, repair
-//! open      lock, look, settle what a crash left, assemble
+//! open      lock, look, settle the end after a crash, assemble
 //! facade    the types that users hold, around a log
 //! ```
 //!

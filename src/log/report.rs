@@ -32,7 +32,7 @@ pub struct OpenReport {
     pub durable_end: Option<u64>,
     /// The first damage.
     pub damage: Option<Damage>,
-    /// File in which the bytes cut were saved.
+    /// File with the saved bytes of the cut.
     pub saved_to: Option<PathBuf>,
     /// Segments after a gap, by their new names: no reader takes a renamed segment for a part of
     /// the log.
@@ -142,7 +142,7 @@ pub struct Repair {
     /// Cut even if intact records go with the cut. The repair saves all cut bytes next to the log;
     /// `salvage` copies the records to a log.
     pub force: bool,
-    /// Change nothing; report what a repair would do.
+    /// Change nothing; report the steps of a repair.
     pub dry_run: bool,
     /// Go on although acknowledged records are missing: lower the mark. The loss stays noted.
     pub accept_loss: bool,
@@ -216,7 +216,7 @@ pub struct SalvageReport {
     /// Consumers whose record is lost. In the new log they stand at the next intact record, or at
     /// the end.
     pub moved_consumers: Vec<String>,
-    /// Applications of which the new log knows, from the source, the last transaction.
+    /// Applications whose last transaction the new log knows from the source.
     pub transactions: u64,
     /// Unfinished transactions of the source, staged or begun; the new log lacks them.
     pub unfinished_transactions: u64,

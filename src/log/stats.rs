@@ -69,7 +69,7 @@ impl Stats {
         Some(Duration::from_micros(*bound).min(longest))
     }
 
-    /// Count what another log did as well.
+    /// Add the counts of another log.
     pub(crate) fn add(&mut self, other: &Self) {
         self.appends += other.appends;
         self.records += other.records;
@@ -139,7 +139,7 @@ impl Counters {
         }
     }
 
-    /// Count what went from the log's beginning.
+    /// Count pieces dropped from the log's beginning.
     pub fn dropped(&self, files: u64, records: u64, bytes: u64) {
         self.dropped_files.fetch_add(files, Ordering::Relaxed);
         self.dropped_records.fetch_add(records, Ordering::Relaxed);

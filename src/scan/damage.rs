@@ -1,4 +1,4 @@
-//! Damage, what a reader does about it, and how a log ends.
+//! Damage, a reader's reaction, and the verdicts on a log's end.
 
 /// How a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

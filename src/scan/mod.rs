@@ -240,7 +240,7 @@ impl<P: Framing> Scanner<P> {
         }
     }
 
-    /// Why the record at `offset` cannot come right after the one before.
+    /// Why the record at `offset` cannot come right after the record before.
     fn unlinked(&self, offset: u64, frame: P::Frame) -> Option<Bad> {
         let (_, before) = self.before.filter(|&(end, _)| end == offset)?;
         self.parse.follows(before, frame).err()

@@ -1,4 +1,4 @@
-//! Searches in bytes of which no record's border is known.
+//! Searches in bytes without a known border of a record.
 
 use std::io;
 

@@ -52,7 +52,7 @@ fn each_byte_is_read_once_and_most_records_come_from_memory() {
     assert!(scanner.next_in_memory().is_none());
     assert!(matches!(scanner.next(&file).unwrap(), Scanned::End));
     assert_eq!(file.read(), len(&file));
-    // 16, 32, 64, 128 KiB, then 256 KiB each, but for what was kept of the block before.
+    // 16, 32, 64, 128 KiB, then 256 KiB each, less the bytes kept from the block before.
     let blocks = len(&file) / WHOLE_BLOCK;
     assert!((blocks + 2..blocks + 7).contains(&file.reads()), "{} of {blocks}", file.reads());
     assert!(by_reading <= file.reads(), "{by_reading}");
@@ -87,7 +87,7 @@ fn frames_of_long_records_are_given_without_holding_them() {
             assert_eq!((frame.len(), scanner.position()), (size, 100 + size));
             let whole = if held || !frames_only { size } else { 0 };
             assert_eq!(scanner.bytes().len() as u64, whole, "{size}, {frames_only}");
-            // The scanner goes on after it.
+            // The scanner continues after the record.
             assert!(matches!(scanner.next(&file).unwrap(), Scanned::Record { .. }));
             assert!(matches!(scanner.next(&file).unwrap(), Scanned::End));
         }

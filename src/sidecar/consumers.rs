@@ -144,11 +144,11 @@ fn of_lines(lines: &str) -> Option<Positions> {
     (lines_of(&consumers) == lines).then_some(consumers)
 }
 
-/// The longest name of a consumer, an application or a job: a user chooses the name, and a text
-/// file of the log has it in a line.
+/// The longest name of a consumer, an application or a query: a user chooses the name, and a line
+/// of a text file holds it.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Refuse a name that would break its line. `what` says whose name.
+/// Refuse a name that would break its line. `what` is the noun for the error.
 pub fn check_name(what: &str, name: &str) -> Result<()> {
     let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
     if fits && !name.contains(|c: char| c.is_whitespace() || c.is_control()) {

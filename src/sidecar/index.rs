@@ -251,7 +251,7 @@ impl Index {
         Ok(file)
     }
 
-    /// Read entry `i`, compared with the chain of the one before.
+    /// Read entry `i`, and compare with the chain of the entry before.
     fn read(&self, i: u64) -> Option<(Entry, u32)> {
         if i >= self.written {
             let entry = *self.pending.get((i - self.written) as usize)?;

@@ -4,20 +4,20 @@
 //! derived are the consumers of a write-ahead log or pier, the record of transactions, and the notes of damage and of a loss.
 //!
 //! ```text
-//! mark      2 slots of 512 bytes  how far the log is known to be on stable storage
+//! mark      2 slots of 512 bytes  the end of the log known to be on stable storage
 //! index     16 + 24 n bytes       every n-th record's ordinal and offset
 //! settings  text                  format, limits, size of a segment
 //! lock      text                  process id of the writer
-//! consumers text                  which records are still needed: `consumers.rs`
-//! cut       68 bytes              a truncation that was begun: `cut.rs`
-//! damage    text                  what a check found and opening does not see
-//! loss      text                  acknowledged records that repairs went on without
+//! consumers text                  positions of consumers: `consumers.rs`
+//! cut       68 bytes              an unfinished truncation: `cut.rs`
+//! damage    text                  damage that a check found and an opening misses
+//! loss      text                  acknowledged records that repairs gave up
 //! transactions, transaction, staged/
-//!           text, records         what was committed, and what is to be: `src/transaction`
-//! backup    text                  of a backup, whether the last one ended: `src/backup/target.rs`
+//!           text, records         past and present commits: `src/transaction`
+//! backup    text                  in a backup, whether the last backup ended: `src/backup/target.rs`
 //! next-BASE, quarantine/, jobs-BASE/
-//!                                 of a ledger: `src/ledger/FORMAT.md`
-//! manifest, events/               of an event store, the copy of its manifest and its index:
+//!                                 in a ledger: `src/ledger/FORMAT.md`
+//! manifest, events/               in an event store, the copy of its manifest and its index:
 //!                                 `src/nostr/FORMAT.md`
 //! ```
 

@@ -146,7 +146,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
-    /// The path of what is there without links.
+    /// The path of an existing file, without links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }

@@ -92,7 +92,7 @@ pub fn end_of_data(file: &dyn File, start: u64, end: u64) -> io::Result<u64> {
     Ok(start)
 }
 
-/// Write all of `buf` at `offset`; short writes go on, a write of 0 bytes is an error.
+/// Write all of `buf` at `offset`. Continues after short writes; a write of 0 bytes is an error.
 pub fn write_full(file: &dyn File, buf: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {

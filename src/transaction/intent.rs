@@ -19,7 +19,7 @@ const NONE: &str = "-";
 /// A commit that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// What is committed.
+    /// The transaction to commit.
     pub transaction: Transaction,
     /// The place of the first record, in the format's words.
     pub place: String,

@@ -4,12 +4,12 @@
 //! ```text
 //! .deedbook/staged/JOB.PARTITION.SEQUENCE.ATTEMPT   records, encoded as the log will have them
 //! .deedbook/transaction                             the intent of a commit that has begun
-//! .deedbook/transactions                            what was committed last, of each application
+//! .deedbook/transactions                            the last commit of each application
 //! ```
 //!
-//! A commit stores the intent, appends, syncs, notes the transaction, and removes the intent. A
-//! crash after the first step is brought to its end by the next opening for writing, and never
-//! undone: no reader sees a record that vanishes later.
+//! A commit stores the intent, appends, syncs, notes the transaction, and removes the intent. After
+//! a crash past the first step, the next opening for writing finishes the commit, and never undoes
+//! it: no reader sees a record that vanishes later.
 
 mod commit;
 mod desk;

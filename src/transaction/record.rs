@@ -109,7 +109,7 @@ impl Desk<'_> {
         self.note_all(BTreeMap::from([(app, Noted { version, query })]))
     }
 
-    /// Note what another record has, durably.
+    /// Take over another record's transactions, durably.
     pub(crate) fn note_all(&self, others: BTreeMap<String, Noted>) -> Result<()> {
         let mut noted = self.noted()?;
         let before = noted.clone();

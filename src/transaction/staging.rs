@@ -142,7 +142,7 @@ impl Desk<'_> {
         Ok(dir)
     }
 
-    /// Keep others from removing or committing what is staged; `None` if nothing ever was.
+    /// Keep others from removing or committing staged files; `None` if nobody ever staged a file.
     pub(crate) fn lock(&self) -> Result<StagingLock> {
         let dir = self.staged_dir()?;
         match self.storage.is_dir(&dir) {

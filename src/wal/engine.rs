@@ -185,7 +185,7 @@ impl Format for WalFormat {
         if after == Done::Opening {
             // A crash or a repair may have taken records that a consumer had seen.
             match log.lower_consumers(log.extent().end, log.recovery.was_cut()) {
-                // Truncations refuse it; appending and reading go on.
+                // A damaged file of consumers: truncations refuse, appending and reading continue.
                 Err(e) if e.kind() == ErrorKind::Corrupt => {}
                 lowered => lowered?,
             }

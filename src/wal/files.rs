@@ -142,8 +142,8 @@ pub fn check_segments(
     found.extent =
         Listing { first, next: first, orphans: Vec::new(), stale: below, ..Listing::default() };
     for &index in &found.extent.stale {
-        // A removal must have left the segment to be removed. Another segment size must not make a
-        // segment look removed.
+        // A leftover of a removal has the full segment size. With a wrong size, a segment of the
+        // log could look like a leftover.
         match open_if_there(place, storage, index, Access::Read)? {
             Some((_, len)) if len == segment_bytes => found.fits = true,
             Some((_, len)) => {

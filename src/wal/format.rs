@@ -11,7 +11,8 @@ use crate::locks::atomic::AtomicU64;
 pub struct WalFormat {
     pub(super) codec: Codec,
     pub(super) layout: Layout,
-    /// The segment in which the log ended when the retention asked for at opening was applied last.
+    /// The segment of the log's durable end, plus 1, when the option `retention` was last applied;
+    /// 0 means never.
     pub(super) retained_in: Arc<AtomicU64>,
 }
 

@@ -292,7 +292,7 @@ impl<'a> Copier<'a> {
         let fail = |e| Error::io("create the copy", path, e);
         remove(self.storage, path).map_err(fail)?;
         let file = self.storage.create_new(path, PRIVATE_MODE).map_err(fail)?;
-        // The source is gone, or the disk keeps no permissions: the file stays its owner's.
+        // If the source is gone, or the disk keeps no permissions, the file stays its owner's.
         if let Ok(Some(mode)) = self.storage.mode(source) {
             let _ = self.storage.set_mode(path, mode & 0o777 | PRIVATE_MODE);
         }

@@ -109,7 +109,7 @@ pub fn refuse_corrupt(book: &Book) -> Result<()> {
     }
 }
 
-/// Add to an error of damage in the source what the user can do.
+/// Add the user's advice to an error of damage in the source.
 pub fn of_source(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::LostRecords => {

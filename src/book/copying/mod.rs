@@ -1,4 +1,4 @@
-//! Copies of a book: in another layout, or of what is intact, made aside and then put in place.
+//! Copies of a book: in another layout, or of the intact deeds, made aside and then put in place.
 
 pub(super) mod aside;
 pub(super) mod convert;

@@ -1,5 +1,5 @@
-//! Urbit's event logs in LMDB: read, brought to books, and back. `FORMAT.md` of the book says how they
-//! lie there.
+//! Urbit's event logs in LMDB: reading, migration to books, and back. `FORMAT.md` of the book
+//! describes their layout.
 
 mod copy;
 mod metadata;

@@ -1,4 +1,4 @@
-//! How events are brought to books, and back.
+//! The options of a migration from LMDB to books, or back.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::place::{Leg, Plan};
 use crate::error::{Error, ErrorKind, Result};
 use crate::setters::setters;
 
-/// How events are brought to books, and back.
+/// The options of a migration from LMDB to books, or back.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {

@@ -58,7 +58,7 @@ impl Tree {
 }
 
 impl Pages {
-    /// Read both meta pages; refuse what LMDB would take on trust.
+    /// Read both meta pages; refuse values that LMDB would take on trust.
     pub fn read(file: &dyn File, path: &Path) -> Result<Self> {
         let len = || file.len().map_err(|e| Error::io("read the environment", path, e));
         let file_bytes = len()?;

@@ -1,4 +1,4 @@
-//! The report of what was brought.
+//! The report of a migration.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

@@ -160,7 +160,7 @@ impl Pier {
         Options::default().open_pier(path, Mode::Append)
     }
 
-    /// What was opened.
+    /// The path given at the opening.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }

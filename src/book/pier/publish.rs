@@ -1,8 +1,8 @@
 //! Large transactions: each task's staged file becomes an epoch, by renaming.
 //!
 //! ```text
-//! 1 .urb/log/.deedbook/begun/0iN/   for each part the staged file as `book.log`, which gets its header,
-//!                                   and beside it what a roll puts there; all of it synced
+//! 1 .urb/log/.deedbook/begun/0iN/   each part's staged file as `book.log`, with a header, and the
+//!                                   other files of a new epoch; all synced
 //! 2 the last epoch is synced and closed
 //! 3 .urb/log/.deedbook/transaction  the intent; its place is `epochs` and the first N
 //! 4 begun/0iN renamed to .urb/log/0iN, in order, both directories synced after each

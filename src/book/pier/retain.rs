@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for each, the oldest first:
-//! 1 what 0iN knows of transactions is noted in .urb/log/.deedbook/transactions
-//! 2 what is staged in 0iN is renamed to the last epoch, if that has its layout; synced
+//! 1 the transactions of 0iN are noted in .urb/log/.deedbook/transactions
+//! 2 staged files of 0iN are renamed to the last epoch, if its layout is the same; synced
 //! 3 0iN is renamed to .urb/log/.deedbook/dropped     both directories synced
 //! 4 dropped is removed
 //! ```
@@ -151,7 +151,7 @@ impl Pier {
                 let _locked = consumers.lock(CONSUMERS_WAIT)?;
                 consumers.lower(next)
             }
-            // Dropping refuses it; appending and reading go on.
+            // A damaged file of consumers: dropping refuses, appending and reading continue.
             Err(e) if e.kind() == ErrorKind::Corrupt => Ok(()),
             Err(e) => Err(e),
         }

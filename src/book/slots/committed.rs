@@ -72,7 +72,8 @@ pub enum Committed {
     },
 }
 
-/// The checksum of the newest batch as far as a reader has followed it: the next look goes on from there.
+/// The checksum of the newest batch as far as a reader has followed it: the next look continues
+/// there.
 #[derive(Debug, Default)]
 pub struct Followed(Mutex<Option<Batch>>);
 

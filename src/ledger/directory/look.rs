@@ -67,7 +67,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         path: path.clone(),
         format,
         framing: format.framing(),
-        // A ledger keeps no mark: nothing is known but what the file says.
+        // A ledger keeps no mark: only the file itself gives facts.
         evidence: Evidence::new(Arc::new(Mutex::new(Index::empty(Path::new("")))), None, None),
     };
     let range = Range { offset: 0, end: *len, ordinal: Some(0), stop: None };
@@ -110,7 +110,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
         seen.withheld = match (seen.verdict, looking.on_corrupt) {
             // A rescue with this limit would not take the record.
             _ if seen.beyond_limit => true,
-            // Nobody knows what lies in the rest.
+            // Nobody knows the content of the rest.
             (Verdict::Corrupt, _) if cursor.gave_up() => true,
             (Verdict::Corrupt, OnCorrupt::Skip) => rescued(source, range)? > seen.records,
             (verdict, _) => verdict == Verdict::Corrupt,

@@ -32,7 +32,7 @@ use crate::storage::{
 const GATE_WAIT: Duration = Duration::from_secs(30);
 /// Names found taken one after the other when a file is created, at most.
 const CREATE_TRIES: u32 = 1000;
-/// Before the base, in the name of the directory of what jobs staged.
+/// The begin of the name of the directory for staged files, before the base.
 const JOBS_PREFIX: &str = "jobs-";
 
 /// The directory of a ledger.
@@ -265,7 +265,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// The directory of what is kept aside, durably there.
+    /// Make the directory for quarantined files, durably.
     pub fn make_quarantine(&self) -> Result<PathBuf> {
         self.make_sidecar()?;
         let dir = self.sidecar().join(QUARANTINE_NAME);

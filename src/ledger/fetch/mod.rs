@@ -1,4 +1,4 @@
-//! Fetching finished files, and removing what was sent.
+//! Fetching finished files, and removing them after sending.
 
 pub(super) mod fetched;
 pub(super) mod leasing;

@@ -47,7 +47,7 @@ pub struct LedgerReader {
     given: usize,
 }
 
-/// What comes next.
+/// The next bytes of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coming {
     Header,

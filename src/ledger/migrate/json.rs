@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub enum Fault {
     /// The file cannot be read.
     Io(io::Error),
-    /// The bytes are not what must stand there.
+    /// The bytes differ from the expected text.
     Unexpected(Unexpected),
     /// The value exceeds the limit, by its length in bytes.
     TooLong(u64),

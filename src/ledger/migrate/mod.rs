@@ -228,7 +228,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Remove the file, after a copy of what is no event.
+    /// Remove the file, after a copy of its rest.
     fn remove(&self, old: &OldFile, file: &dyn File, report: &mut FileMigration) -> Result<()> {
         let mut remove = || -> Result<()> {
             if let Some(from) = report.rest_from {
@@ -266,7 +266,7 @@ impl FileMigration {
         self.rest_from == Some(0)
     }
 
-    /// Read the events up to what is no event.
+    /// Read the events up to the rest.
     fn read(
         &mut self,
         file: &dyn File,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! names     INDEX-BASE while it is written; INDEX-STEM.temp once it is finished, where STEM is BASE
-//!           without what stands after its last full stop
+//!           without the part after its last full stop
 //! file      { "batch": [EVENT,EVENT,...],"sentAt":"2026-01-02T03:04:05.678Z","writeKey":"KEY"}
 //! ```
 //!

@@ -1,5 +1,5 @@
-//! A ledger without a store: list its files, read them, verify them, copy what is intact. Nothing in
-//! it is changed.
+//! A ledger without a store: list its files, read them, verify them, copy intact records. Changes
+//! nothing there.
 
 pub(super) mod check;
 pub(super) mod contents;

@@ -246,7 +246,7 @@ impl Shared {
         active.len + bytes > self.max_file_size || self.options.file_records_max.is_some_and(full)
     }
 
-    /// Cut off what a failed write may have left, and go on in another file.
+    /// Cut off the leftovers of a failed write, and continue in another file.
     fn write_failed(&self, state: &mut State, cause: io::Error) -> Error {
         let Some(Active { file, path, len, .. }) = &state.active else {
             return Error::io("append", &self.directory.path, cause);

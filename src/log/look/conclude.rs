@@ -68,7 +68,7 @@ impl<F: Format> Walk<'_, F> {
         Ok(findings)
     }
 
-    /// The verdict on what lies after the valid prefix. A record beyond the limit is never torn.
+    /// The verdict on the bytes after the valid prefix. A record beyond the limit is never torn.
     fn judge(
         &self,
         findings: &mut Findings,

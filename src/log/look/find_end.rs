@@ -12,7 +12,7 @@ use crate::mode::Depth;
 use crate::scan::framing::Framing;
 use crate::sidecar::{Mark, MarkUse};
 
-/// The end of what a mark vouches for, and the number of the record there.
+/// The end of a mark's records, and the number of the record there.
 pub fn end_of(mark: &Mark, numbered: bool) -> Border {
     Border { offset: mark.end, ordinal: mark.first.checked_add(mark.records).filter(|_| numbered) }
 }

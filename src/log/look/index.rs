@@ -186,7 +186,7 @@ mod tests {
         // Close enough to the end to find a record without a long walk.
         let near = [block(records - 800, len)];
         assert_eq!(filled(&near), near);
-        // An entry of what was dropped in front.
+        // An entry of a record that was dropped in front.
         let gone = Entry { ordinal: 3, offset: START - 8, sum: 0 };
         assert_eq!(filled(&[gone]), [&[gone], &*blocks].concat());
     }

@@ -47,7 +47,7 @@ pub fn note_check(
     }
 }
 
-/// Refuse to write to a log of which damage is noted.
+/// Refuse to write to a log with noted damage.
 pub fn refuse<F: Format>(common: &Common, place: &Place) -> Result<()> {
     let Some(damage) = noted_damage(&*common.storage, &place.sidecar)? else { return Ok(()) };
     Err(corrupt::<F>(&place.log, &damage, ErrorKind::Corrupt).with_advice(NOTED))

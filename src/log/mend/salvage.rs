@@ -1,4 +1,4 @@
-//! Copying what is intact to a new log. The source is never changed.
+//! Copying intact records to a new log. The source never changes.
 
 use std::ops::Range;
 use std::path::Path;

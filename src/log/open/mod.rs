@@ -73,7 +73,7 @@ impl<F: Format> Log<F> {
         })
     }
 
-    /// `check` may refuse what is found under the lock, before anything is cut.
+    /// `check` may refuse the log found under the lock, before any cut.
     pub(super) fn open_writer(
         place: Place,
         mode: Mode,

@@ -210,7 +210,7 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
         Some(mark) => is_of_another_file(space, mark).map_err(fail)?,
         None => false,
     };
-    // Records behind the damage are not what a copy came too early for.
+    // A copy made too early lacks records at its end. Records after the damage show another cause.
     let advice = match another && damage.next_intact.is_none() {
         _ if F::HAS_WITNESSES => LOST_OF_STORE,
         true => COPIED,

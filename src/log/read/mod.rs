@@ -67,7 +67,7 @@ impl<F: Format> Log<F> {
         on_corrupt: OnCorrupt,
     ) -> Result<Cursor<F>> {
         if from.is_none() {
-            // The first record is what the head says now.
+            // Begin at the head that the files have now.
             self.usable()?.follow_head()?;
         }
         let cursor = self.as_it_is_now(|shared| shared.cursor_by_offset(from, to, on_corrupt))?;

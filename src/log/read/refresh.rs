@@ -185,7 +185,7 @@ impl<F: Format> Shared<F> {
         })
     }
 
-    /// Take up what was appended after the last record known. The file is read without the lock.
+    /// Take up the appends after the last known record. The file is read without the lock.
     fn read_on(&self) -> Result<()> {
         let fail = |e| self.fail("read the log", e);
         // Load the mark before the file: the file must then have the mark's records.

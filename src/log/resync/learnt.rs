@@ -76,7 +76,8 @@ impl<F: Framing> Learnt<F> {
         Ok(data_end)
     }
 
-    /// The file, of which short reads close to each other are read once.
+    /// The file with a window for each place, so that short reads close to each other are read
+    /// once.
     pub fn near<'a>(&self, file: &'a dyn File) -> Near<'a> {
         Near { file, window: self.window.clone(), flip: None }
     }

@@ -47,12 +47,12 @@ use search::{Next, Search, find};
 const GIVEN_UP: &str =
     "; records lie within each other here, and the search for intact ones was ended";
 
-/// How to go on after damage.
+/// How to continue after damage.
 #[derive(Clone, Debug, Default)]
 pub struct Resync {
     /// The damage passed over; `None` if only unwritten zeros follow.
     pub damage: Option<Damage>,
-    /// The byte to go on at, and the number of the record there if it is known.
+    /// The byte to continue at, and the number of the record there, if known.
     pub next: Option<(u64, Option<u64>)>,
     /// Whether the records from there on may lie inside a damaged record.
     pub inside: bool,

@@ -29,7 +29,7 @@ pub struct Stretch<'a, F> {
     pub rescue: bool,
 }
 
-/// A place to go on at.
+/// A place to continue at.
 pub(super) struct Next {
     pub(super) offset: u64,
     /// Number of the record there.
@@ -162,7 +162,7 @@ impl<'a, F: Framing> Search<'a, F> {
         find(&self.near, self.stretch.framing, from, to, &mut self.learnt.search)
     }
 
-    /// After a record of which only the content is damaged.
+    /// After a record with damage only in its content.
     fn after_framed(&mut self, end: u64) -> io::Result<Next> {
         let mut offset = end;
         // A damaged length may lead to an equal length in the next record, in place of the trailer.

@@ -120,8 +120,8 @@ impl Log {
         resync(stretch, why, "deed 7", &evidence, beyond, &mut learnt).unwrap()
     }
 
-    /// After the damage at byte 100: the byte where reading goes on, the number of the record there,
-    /// whether that is proved, and how many records are lost.
+    /// After the damage at byte 100: the byte to continue at, the number of the record there,
+    /// whether the number is proved, and how many records are lost.
     fn goes_on(&self) -> Option<(u64, Option<u64>, bool, Option<u64>)> {
         let Resync { damage, next, .. } = self.resync_at(100);
         let damage = damage.unwrap();
@@ -174,7 +174,7 @@ fn the_last_record_has_none_after_it() {
     let damage = last.damage.unwrap();
     assert_eq!((damage.end, damage.next_intact, damage.next_proved), (200, None, false));
     assert_eq!(damage.records_lost, Some(1));
-    // Zeros follow, as in space that was reserved: reading goes on there, and ends.
+    // Zeros follow, as in reserved space: reading continues there, and ends.
     let mut ahead = log(2).content(100);
     ahead.file.bytes.resize(300, 0);
     let found = Log { end: 300, ..ahead }.resync_at(100);
@@ -343,7 +343,7 @@ fn bytes_before_the_damage_are_not_looked_at() {
 
 #[test]
 fn inside_what_a_record_claims_only_a_proved_chain_counts() {
-    // The damaged head claims 1,000 bytes, its trailer is gone.
+    // The damaged head claims 1,000 bytes, the trailer is overwritten.
     let claims = |records| log(records).head(100, 1_000).trailer(200, u64::MAX);
     // It may be a torn record, whose payload ends with the data by chance.
     assert_eq!(claims(5).goes_on(), Some((200, None, false, None)));

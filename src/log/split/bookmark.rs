@@ -1,4 +1,4 @@
-//! Bookmarks: places between records at which a reader goes on later, perhaps in another process.
+//! Bookmarks: places between records for a reader that continues later, perhaps in another process.
 //!
 //! A bookmark has a byte, and the byte and checksum of two records: the log's first record and the
 //! record before the place. A log that only grew keeps both records; after a cut, a replacement, or
@@ -67,7 +67,7 @@ impl<F: Format> Log<F> {
         shared.bookmark_at(&snapshot, offset)
     }
 
-    /// How far a reader can go on from a place.
+    /// How far a reader can continue from a place.
     pub fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {
         let shared = self.usable()?;
         let snapshot = shared.snapshot();
@@ -303,7 +303,8 @@ impl<F: Format> Shared<F> {
         Ok(Some(stop.min(end)))
     }
 
-    /// The end of all there is and of what was acknowledged, a byte after the records at least.
+    /// The end of all bytes, at least the end of the acknowledged bytes, and at least a byte after
+    /// the records.
     fn end_of_all(&self, snapshot: &Snapshot) -> Result<u64> {
         let (_, there) = self.whole(snapshot)?;
         let acknowledged = self.recovery.durable_end.unwrap_or(0);

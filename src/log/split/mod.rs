@@ -35,7 +35,7 @@ pub struct Split {
     pub end: u64,
     /// Byte from which on nothing was acknowledged, if known.
     pub unacknowledged_from: Option<u64>,
-    /// A byte known to lie between records: the end of what the mark vouches for.
+    /// A byte known to lie between records: the end of the mark's records.
     pub known_end: Option<u64>,
     /// The identity of the whole log: a reader refuses another log at the path.
     pub identity: Option<Identity>,

@@ -38,7 +38,7 @@ impl<F: Format> Shared<F> {
             }
         }
         copy.flush(self, state)?;
-        // Until now no reader took what is there for a record.
+        // Before the first head's write no reader sees the new records.
         self.write(state, &copy.head, state.extent.end)?;
         self.cover(state, copy.extent, None)?;
         for &(ordinal, offset) in &copy.cuts {

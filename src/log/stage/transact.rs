@@ -80,7 +80,7 @@ impl<F: Format> Log<F> {
         Ok(Stage { log: self.clone(), staged: staged.map_err(|e| e.of(F::NAME))? })
     }
 
-    /// Append what the parts of a job hold, all or nothing, and once.
+    /// Append the records of a job's parts, all or nothing, and once.
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         let shared = self.writable_as_before()?;
         let _committing = lock(&shared.exclusive);

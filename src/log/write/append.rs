@@ -13,7 +13,7 @@ use crate::mode::Mode;
 use crate::scan::framing::Framing;
 use crate::slice::part;
 
-/// What was appended.
+/// The appended records.
 #[derive(Clone, Copy, Debug)]
 pub struct Appended {
     /// Number of the first record.
@@ -24,7 +24,7 @@ pub struct Appended {
     pub end: u64,
 }
 
-/// The number and place that a batch demands; a mismatch refuses the batch.
+/// The numbers that a batch demands; a mismatch refuses the batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
     /// Number of the batch's first record.

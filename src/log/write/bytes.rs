@@ -18,7 +18,7 @@ const SMALL_BYTES_MAX: u64 = 64 << 10;
 const AHEAD_BYTES: std::ops::RangeInclusive<u64> = (64 << 10)..=(8 << 20);
 
 impl<F: Format> Shared<F> {
-    /// Make what was written after the last record a part of the log.
+    /// Make the bytes written after the last record a part of the log.
     #[inline]
     pub(in crate::log) fn cover(
         &self,
@@ -134,7 +134,7 @@ impl<F: Format> Shared<F> {
         self.take_back(state, error)
     }
 
-    /// Cut what was written after the last good end, or poison the handle.
+    /// Cut the bytes written after the last good end, or poison the handle.
     pub(in crate::log) fn take_back(&self, state: &mut State, error: Error) -> Error {
         self.commits.roll_back(error, || {
             self.check_not_truncated(state)?;

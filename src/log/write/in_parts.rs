@@ -54,7 +54,7 @@ impl<F: Format> Shared<F> {
         self.append_with(len, false, |state| self.write_in_parts(state, tag, len, fill))
     }
 
-    /// The head is written last: until then, no reader takes what is there for a record.
+    /// The head is written last: before, no reader sees the record.
     fn write_in_parts(
         &self,
         state: &mut State,

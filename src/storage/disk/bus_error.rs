@@ -101,7 +101,8 @@ static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut(
 #[allow(unsafe_code)]
 fn install_handler() {
     INSTALL.call_once(|| {
-        // SAFETY: both structures are valid; the handler below does only what a handler may.
+        // SAFETY: both structures are valid; the handler below does only things that a signal
+        // handler may do.
         unsafe {
             let mut previous: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut previous) != 0 {

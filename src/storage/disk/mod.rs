@@ -85,7 +85,7 @@ fn mapped_writes_allowed() -> bool {
 /// The most that is read of a signed file.
 const SIGNATURE_BYTES_MAX: u64 = 32;
 
-/// The lock of a system without directory locks.
+/// The lock of a directory on a system that cannot lock directories.
 #[derive(Debug)]
 struct NoLock;
 
@@ -297,7 +297,7 @@ impl Drop for DiskLock {
         }
         lock(&LOCKED_HERE).remove(&self.key);
         if self.signed {
-            // The name of a holder that is gone would mislead; the lock itself ends with the file.
+            // The name of a former holder would mislead; the lock itself ends with the file.
             let _ = self.file.set_len(0);
         }
         let _ = self.file.unlock();

@@ -154,7 +154,7 @@ impl File for Segmented {
                 }
             }
         }
-        // Appends go on meanwhile.
+        // Appends continue meanwhile.
         drop(state);
         let synced = files
             .iter()

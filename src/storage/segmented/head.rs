@@ -72,7 +72,7 @@ fn encode(offset: u64) -> [u8; HEAD_BYTES] {
     marker
 }
 
-/// The offset in a head marker; `Err` says what is wrong with it.
+/// The offset in a head marker; `Err` has the defect.
 fn parse(bytes: &[u8]) -> Result<u64, String> {
     let (HEAD_BYTES, Some(body), Some(stored)) =
         (bytes.len(), bytes.first_chunk::<8>(), u32_at(bytes, 8))

@@ -52,7 +52,7 @@ pub struct Choice {
 impl Crashes {
     pub(super) fn new(mut machine: Machine) -> Self {
         let mut axes: Vec<Axis> = (0..machine.changes.len()).map(Axis::Change).collect();
-        // Only what a name on the disk may lead to.
+        // Only inodes that a name on the disk may lead to.
         let possible: Vec<u64> = {
             let durable = machine.dirs.values().flat_map(|dir| dir.durable.values().copied());
             let pending = machine.changes.iter().flat_map(|change| &change.0);

@@ -9,7 +9,7 @@ use super::{Inner, Sim, failure};
 use crate::slice::{part, part_mut};
 use crate::storage::{Access, File, FileId};
 
-/// An open file; it works on after its name is gone.
+/// An open file; it still works after its name is removed.
 #[derive(Debug)]
 pub struct Handle {
     sim: Sim,

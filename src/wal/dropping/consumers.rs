@@ -140,7 +140,7 @@ impl Shared<WalFormat> {
         self.consumers().lower(end)
     }
 
-    /// Refuse to drop what a consumer needs.
+    /// Refuse to drop records that a consumer needs.
     pub(super) fn check_consumers(&self, lsn: Lsn) -> Result<()> {
         let consumers = self.consumers().load()?;
         match consumers.iter().min_by_key(|(_, needs)| **needs) {

@@ -133,7 +133,7 @@ impl Shared<WalFormat> {
         }
     }
 
-    /// Drop what lies before a record. The caller locks the consumers.
+    /// Drop the records before `lsn`. The caller holds the consumers' lock.
     pub(super) fn archive_and_drop_before(&self, lsn: Lsn) -> Result<Dropped> {
         self.archive_before(lsn).map_err(|e| e.with_durable(Durable::No))?;
         let extent = self.extent();

@@ -52,7 +52,7 @@ pub struct Cursor<F: Format> {
     ordinal: Option<u64>,
     stop: Option<u64>,
     on_corrupt: OnCorrupt,
-    /// Take what may lie inside damaged records, too.
+    /// Take records that may lie inside damaged records, too.
     rescue: bool,
     damages: Vec<Damage>,
     /// Whether damage is logged; and how many of these are by now.
