@@ -79,8 +79,8 @@ impl Patience {
     }
 }
 
-/// Lock, even after a thread with the lock panicked. A change under a lock here is one step, or else
-/// poisons the log.
+/// Lock, even after a thread with the lock panicked. A change under a lock here is one step, or
+/// else poisons the log.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

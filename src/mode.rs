@@ -24,9 +24,9 @@ pub enum Recovery {
     /// Keep every intact record, cut a torn tail, refuse a corrupt log.
     #[default]
     Valid,
-    /// As [`Self::Valid`], and cut intact records that were never acknowledged as durable. Every sync then
-    /// syncs the mark, too. Records of a handle with another setting stay, because its mark may be
-    /// older than its acknowledgements.
+    /// As [`Self::Valid`], and cut intact records that were never acknowledged as durable. Every
+    /// sync then syncs the mark, too. Records of a handle with another setting stay, because its
+    /// mark may be older than its acknowledgements.
     Acknowledged,
     /// Cut after the last valid record, whatever follows, and save the cut bytes first. Missing
     /// acknowledged records are noted, like a repair's.

@@ -15,8 +15,8 @@ pub struct BackupOptions {
     pub storage: Arc<dyn Storage>,
     /// How long the backup waits for another writer of the target; by default not at all.
     pub lock_timeout: LockTimeout,
-    /// The copy notes the durable end after this number of bytes. The next backup continues an
-    /// interrupted backup there.
+    /// The copy notes the durable end after this number of bytes. The next backup continues there
+    /// after an interruption.
     pub noted_every: u64,
 }
 
@@ -56,9 +56,9 @@ pub struct BackupReport {
     pub target: PathBuf,
     /// Name of the format.
     pub format: &'static str,
-    /// Files that were written.
+    /// Number of written files.
     pub copied_files: u64,
-    /// Bytes that were written.
+    /// Number of written bytes.
     pub copied_bytes: u64,
     /// Records that were copied and read back; `None` where the whole backup was read.
     pub new_records: Option<u64>,

@@ -45,8 +45,8 @@ impl<'a> Aside<'a> {
         &self.path
     }
 
-    /// Remove the directory with its files, if there is one. Remove a symbolic link, not its target.
-    /// Errors say that the caller cannot do `doing`.
+    /// Remove the directory with its files, if there is one. Remove a symbolic link, not its
+    /// target. Errors say that the caller cannot do `doing`.
     pub fn remove(&self, doing: &str) -> Result<()> {
         remove_tree(self.storage, &self.path, doing)
     }
