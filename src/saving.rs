@@ -103,7 +103,7 @@ pub fn save_tail(
     save_part(storage, file, base, mode, from..end)
 }
 
-/// The same of a part of the file.
+/// Save a part of the file, like [`save_tail`].
 pub fn save_part(
     storage: &dyn Storage,
     file: &dyn File,

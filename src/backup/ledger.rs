@@ -72,7 +72,7 @@ fn copy(
         }
         // A missing file was sent, or now lies in one of the next directories.
         there = files(disk, ours, &bases)?.into_iter().collect();
-        // Before a file goes: its number must not come again.
+        // Before removing a file: no later file may get its number.
         for file in small_files(disk, &from)? {
             let bytes = read_small(disk, &from.join(&file))?;
             copier.whole(&from.join(&file), &to.join(&file), bytes.as_deref())?;

@@ -112,7 +112,7 @@ pub fn backup<F: Backed>(
     backup_into::<F>(storage, ours, theirs, copier, &|_, _| Ok(()))
 }
 
-/// The same, and `begin` makes the directory of a backup that is not there yet.
+/// As [`backup`]; `begin` makes the directory of a new backup.
 pub fn backup_into<F: Backed>(
     storage: &Arc<dyn Storage>,
     ours: &Place,

@@ -103,7 +103,7 @@ fn holds_others(storage: &Arc<dyn Storage>, path: &Path) -> Result<bool> {
     Ok(names_in(&**storage, path)?.iter().any(|name| name != SIDECAR_NAME && name != ".urb"))
 }
 
-/// A path without links, as far as it is there.
+/// A path without links, as far as the path exists.
 fn resolved(storage: &dyn Storage, path: &Path) -> PathBuf {
     match (storage.canonical(path), path.parent(), path.file_name()) {
         (Ok(canonical), ..) => canonical,

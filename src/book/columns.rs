@@ -16,7 +16,7 @@ pub enum Column {
     Mug,
     /// Payload: binary.
     Jam,
-    /// The same under the name that other formats use.
+    /// The jam, under the name that other formats use.
     Payload,
     /// Byte of the deed in the log: int64.
     Offset,

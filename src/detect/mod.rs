@@ -146,9 +146,9 @@ fn disk() -> Arc<dyn Storage> {
 
 /// The format of the log at a path; `None` if there is no log of any format.
 ///
-/// If the log is gone, the sidecar still gives the format, so that an opening can report the loss.
-/// A saved end has the format in its name. `base` names the intended ledger: then damage may hide
-/// all of its records.
+/// If the log is missing, the sidecar still gives the format, so that an opening can report the
+/// loss. A saved end has the format in its name. `base` names the intended ledger: then damage may
+/// hide all of its records.
 ///
 /// Fails if the directory cannot be listed, for a book's log under another name ([`ErrorKind::NotALog`]),
 /// and for a directory that holds several formats ([`ErrorKind::InvalidArgument`]).

@@ -1,7 +1,7 @@
 //! The types that users hold: each is a newtype around the [`Log`](super::Log) of a format, with
 //! the verbs of every log on its own page. A format adds its own verbs.
 
-/// Define methods that call the method of the same name of the log inside.
+/// Define methods that call the inner log's method of the same name.
 macro_rules! verbs {
     ($name:ident: $($(#[$about:meta])* fn $verb:ident(&self $(, $arg:ident: $kind:ty)*) -> $given:ty;)*) => {
         impl $name {

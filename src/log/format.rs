@@ -131,7 +131,7 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
         record: &[u8],
     ) -> Self::Ref<'_>;
 
-    /// The same with its own memory.
+    /// A record for a caller, with its own memory.
     fn own(record: Self::Ref<'_>) -> Self::Owned;
 
     /// A record's name in errors: `deed 812`, `record at lsn 4096`.

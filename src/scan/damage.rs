@@ -5,7 +5,7 @@
 pub enum Verdict {
     /// The last record ends where the file ends.
     Clean,
-    /// Only unwritten space follows the last intact record: a writer has the log open, or died.
+    /// Only unwritten space follows the last intact record: a writer has the log open, or crashed.
     Open,
     /// An incomplete tail follows the last intact record.
     Torn,

@@ -132,7 +132,7 @@ pub trait Framing: Copy + Debug + Send + Sync + 'static {
     /// The bytes around a payload.
     fn shape(&self) -> Shape;
 
-    /// The same framing, which compares lengths only.
+    /// The same framing without checksums: it compares only lengths.
     #[must_use]
     fn by_lengths(self) -> Self;
 

@@ -55,7 +55,8 @@ pub fn find_intact<P: Framing>(
     find_intact_within(file, parse, start, end, &mut Budget::for_bytes(end.saturating_sub(start)))
 }
 
-/// The same with the rest of a budget. A spent budget ends the search, and the answer is the offset reached.
+/// As [`find_intact`], with the rest of a budget. A spent budget ends the search, and the answer is
+/// the offset reached.
 pub fn find_intact_within<P: Framing>(
     file: &dyn File,
     parse: &P,

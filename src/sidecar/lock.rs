@@ -29,8 +29,8 @@ pub struct LockTimeout {
 }
 
 impl LockTimeout {
-    /// The same, but calls a function now and then, whose error ends the wait; and, where opening has
-    /// to read much of a log, the opening.
+    /// Call `check` now and then. An error of `check` ends the wait, and also an opening that reads
+    /// much of a log.
     #[must_use]
     pub fn checking(self, check: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self { check: Some(Arc::new(check)), ..self }

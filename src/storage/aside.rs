@@ -29,12 +29,12 @@ impl<'a> Aside<'a> {
     /// Errors name the removal with this text.
     pub const LEFT: &'static str = "remove what was left";
 
-    /// The directory as an earlier attempt left it.
+    /// The directory of an earlier attempt, unchanged.
     pub fn at(storage: &'a dyn Storage, path: PathBuf) -> Self {
         Self { storage, path }
     }
 
-    /// The same, and remove the directory of an earlier attempt.
+    /// A new attempt: remove the directory of an earlier attempt.
     pub fn begin(storage: &'a dyn Storage, path: PathBuf) -> Result<Self> {
         let aside = Self::at(storage, path);
         aside.remove(Self::LEFT)?;

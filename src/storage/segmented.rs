@@ -18,8 +18,7 @@ use crate::error::{Error, Result};
 use crate::locks::{Mutex, lock};
 use crate::storage::{Access, File, HeldDir, Storage};
 
-/// The most segments open at a time, and the most unsynced segments. Before another is opened or
-/// written, one is synced.
+/// The most segments open at a time. Unsynced segments stay open, so the limit holds for them, too.
 const OPEN_MAX: usize = 16;
 /// Shorter writes into the segment used last happen under the lock, which costs less than locking
 /// twice. Longer writes would keep readers waiting.
@@ -268,8 +267,9 @@ impl Segmented {
         }
     }
 
-    /// Remember an open file, and close the file unused for longest. Sync that file first if
-    /// unsynced, because Linux reports a failure of the disk only to handles that were open.
+    /// Remember an open file. If too many are open, close the file unused for longest, and sync it
+    /// before if unsynced, because Linux reports a failure of the disk only to handles that were
+    /// open.
     fn keep(&self, state: &mut State, index: u64, file: Arc<dyn File>) -> io::Result<()> {
         state.open.push((index, file));
         if state.open.len() > OPEN_MAX {
@@ -369,7 +369,7 @@ fn sync_named(name: &str, file: &dyn File) -> io::Result<()> {
     }
 }
 
-/// Remove a file that may be gone already.
+/// Remove a file, even if already removed.
 pub fn remove(storage: &dyn Storage, path: &Path) -> io::Result<()> {
     match storage.remove(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -184,7 +184,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Take along the parts of a job that lie at another desk, on the same disk.
+    /// Move the parts of a job from another desk on the same disk.
     pub(crate) fn adopt(&self, from: &Desk<'_>, job: &str, parts: &[Part]) -> Result<()> {
         let _lock = from.lock()?;
         let lies_there = |part: &&Part| from.open_part(job, part).is_ok();
@@ -193,7 +193,7 @@ impl Desk<'_> {
         self.take_along(paths?.into_iter())
     }
 
-    /// Take along all that is staged at another desk, on the same disk.
+    /// Move all staged files from another desk on the same disk.
     pub(crate) fn adopt_all(&self, from: &Desk<'_>) -> Result<()> {
         let _lock = from.lock()?;
         self.take_along(from.files()?.into_iter().map(|(_, path)| path))

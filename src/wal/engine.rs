@@ -183,7 +183,7 @@ impl Format for WalFormat {
     #[inline]
     fn tend(log: &Shared<Self>, after: Done) -> Result<()> {
         if after == Done::Opening {
-            // A crash or a repair may have taken records that a consumer had seen.
+            // A crash or a repair may have cut records that a consumer had seen.
             match log.lower_consumers(log.extent().end, log.recovery.was_cut()) {
                 // A damaged file of consumers: truncations refuse, appending and reading continue.
                 Err(e) if e.kind() == ErrorKind::Corrupt => {}

@@ -156,7 +156,7 @@ pub fn check_segments(
                 });
                 found.only_readable = true;
             }
-            // It should be gone.
+            // The segment should be removed.
             _ => {}
         }
     }

@@ -27,7 +27,7 @@ pub enum Source {
     Book(Book),
 }
 
-/// The same, borrowed; a target is looked at through one, too.
+/// A borrowed [`Source`], or a borrowed target.
 #[derive(Clone, Copy)]
 pub enum View<'a> {
     Lmdb(&'a Environment),

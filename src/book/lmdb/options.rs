@@ -16,8 +16,8 @@ pub struct Options {
     /// Read and compare, and change nothing.
     pub dry_run: bool,
     /// The epochs of a pier to bring; other processes can bring the rest at the same time. `None`:
-    /// all. The process that finds all epochs there gives the pier its metadata. A run without
-    /// epochs to bring only does so.
+    /// all. The process that finds all epochs there gives the pier its metadata. A run with an
+    /// empty list brings only the metadata.
     pub epochs: Option<Vec<u64>>,
 }
 

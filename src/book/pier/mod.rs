@@ -99,7 +99,7 @@ impl Debug for Pier {
     }
 }
 
-/// An epoch of a pier as it is now.
+/// An epoch of a pier at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Epoch {
@@ -366,7 +366,7 @@ impl Pier {
         work(&parts)
     }
 
-    /// The same with the last one.
+    /// Do something with the last epoch's book, while the epochs do not change.
     fn on_last<T>(&self, work: impl FnOnce(&Book) -> Result<T>) -> Result<T> {
         self.with(|parts| match parts.last() {
             Some(part) => work(&part.book),

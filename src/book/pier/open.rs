@@ -125,7 +125,8 @@ impl Shared {
     }
 }
 
-/// Look at a pier again whose first epochs a writer may be dropping: one may be gone between two looks.
+/// Repeat a look at a pier whose first epochs a writer may be dropping: an epoch may disappear
+/// between two looks.
 pub(super) fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
     let kinds = [ErrorKind::Missing, ErrorKind::NotALog];
     with_patience(READER_TRIES, Duration::ZERO, &kinds, look)

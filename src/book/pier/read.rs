@@ -49,7 +49,7 @@ impl Pier {
             match parts.iter().rev().find(|part| part.number < event && event <= last) {
                 Some(part) => ask(&part.book),
                 None => {
-                    // Damage at the end of the last epoch may have taken the event.
+                    // The event may have been lost in damage at the end of the last epoch.
                     if event > last
                         && let Some(Err(lost)) = parts.last().map(|part| ask(&part.book))
                         && lost.kind() == ErrorKind::Corrupt

@@ -34,7 +34,7 @@ const REMOVING: &str = "remove what was dropped";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Numbers of the epochs that are gone.
+    /// Numbers of the dropped epochs.
     pub epochs: Vec<u64>,
     /// Number of deeds in them.
     pub deeds: u64,

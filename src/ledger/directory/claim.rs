@@ -1,4 +1,4 @@
-//! The next index, claimed before an index is shown or a file goes.
+//! The next index, claimed before a store shows an index or removes a file.
 
 use std::path::Path;
 

@@ -30,7 +30,7 @@ use crate::storage::{
 
 /// How long another store's hold of the directory is waited for.
 const GATE_WAIT: Duration = Duration::from_secs(30);
-/// Names found taken one after the other when a file is created, at most.
+/// The most taken names that the creation of a file tries in a row.
 const CREATE_TRIES: u32 = 1000;
 /// The begin of the name of the directory for staged files, before the base.
 const JOBS_PREFIX: &str = "jobs-";
@@ -108,7 +108,7 @@ impl Directory {
         })
     }
 
-    /// The same, created if it is missing.
+    /// The directory, created if missing.
     pub fn open(options: &Options, location: &Path, base: &str) -> Result<Self> {
         let directory = Self::at(options, location, base)?;
         refuse_other_format(&*directory.storage, &directory.path, FORMAT)?;

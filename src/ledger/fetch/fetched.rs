@@ -21,7 +21,7 @@ pub struct DataResult<T = Vec<LedgerReader>, R = Removable> {
 pub struct Removable {
     pub(super) index: u32,
     pub(super) file: FileId,
-    /// Whether it goes to the quarantine.
+    /// Whether the file is to be quarantined instead of removed.
     pub(super) quarantine: bool,
 }
 

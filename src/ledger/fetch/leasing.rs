@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// The same where nothing depends on it.
+    /// Give files back by the items of a fetch.
     pub(super) fn give_back_items(&self, items: &[Removable]) -> Result<()> {
         let gate = self.directory.gate()?;
         self.give_back(&gate, items.iter().map(Removable::index));

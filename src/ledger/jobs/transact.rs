@@ -193,7 +193,7 @@ impl Shared {
         Ok(committed)
     }
 
-    /// Rename the parts that are staged still. `false` if another program has taken an index.
+    /// Rename the parts that are still staged. `false` if another program has taken an index.
     fn name_all(
         &self,
         job: &str,

@@ -145,7 +145,7 @@ fn source_of(storage: &dyn Storage, migration: &Migration, to: Option<&Path>) ->
     Ok(source)
 }
 
-/// Against a second migration at the same time.
+/// Keeps out a second migration.
 fn lock(storage: &dyn Storage, source: &Path) -> Result<Box<dyn crate::storage::LockGuard>> {
     match storage.lock(source, false) {
         Ok(LockAttempt::Held(guard)) => Ok(guard),

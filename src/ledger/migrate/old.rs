@@ -233,7 +233,7 @@ fn are_footers(mut bytes: &[u8]) -> bool {
 /// How many of the first bytes are a footer, or a torn one. The key may hold anything.
 fn footer_bytes(bytes: &[u8]) -> usize {
     let same = |at: usize, text: &[u8]| {
-        // Nothing is the same after the end.
+        // After the end of the bytes, nothing matches.
         let there = bytes.get(at..).unwrap_or_default();
         there.iter().zip(text).take_while(|(a, b)| a == b).count()
     };

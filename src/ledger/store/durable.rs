@@ -159,7 +159,7 @@ impl Shared {
     /// Sync each finished file of every store, and the files' names.
     fn sync_all_files(&self) -> Result<()> {
         let begun = self.state().begun.clone();
-        // A sync that failed is reported once, and then taken for done.
+        // Linux reports a failed sync once, and then takes the pages for synced.
         let poison = |e: &Error| self.commits.poison(&e.to_string());
         let mut failed = None;
         for index in self.directory.indexes()? {
@@ -201,7 +201,7 @@ impl Shared {
             }
         });
         if self.commits.check().is_err() {
-            // A poisoned handle closes all the same: the file's lock is free for others.
+            // A poisoned handle closes, too: the file's lock is then free for others.
             self.closed.store(true, Ordering::Release);
             self.finish_active(&mut self.state());
         }

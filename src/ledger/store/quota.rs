@@ -15,7 +15,7 @@ use crate::ledger::options::WhenFull;
 use crate::lines;
 use crate::storage::{Access, FileId};
 
-/// A count is taken again when it is older: other stores append, and send, too.
+/// Count again after this time: other stores append, and send, too.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// The last count, if it still holds.

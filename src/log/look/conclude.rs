@@ -100,7 +100,7 @@ impl<F: Format> Walk<'_, F> {
         findings.durable_end = Some(mark.end);
         findings.unacknowledged_from = Some(mark.end).filter(|_| mark.is_open());
         if mark.start == extent.start {
-            // The same head, so the same numbers.
+            // The mark has the same head, and therefore the same numbers.
             findings.renumber(mark.first);
             findings.numbered_by_mark = true;
         }

@@ -28,7 +28,7 @@ pub fn keep(common: &Common, place: &Place, report: &VerifyReport, is_seen: bool
     note_check(&*common.storage, &place.sidecar, found, is_seen)
 }
 
-/// The same with the first damage; `None` is a check without a find.
+/// As [`keep`], with the first damage; `None` means that the check found none.
 pub fn note_check(
     storage: &dyn Storage,
     sidecar: &Path,

@@ -54,7 +54,7 @@ fn cut_and_reopen<F: Format>(
     let decide = |found: &Inspected<F>| {
         let cut_records = report.cut_records;
         report = plan::<F>(common, place, found, repair)?;
-        // A look that may write goes no further than a gap.
+        // A look for writing stops at a gap.
         report.cut_records = report.cut_records.max(cut_records);
         if loss(found).is_some() && !repair.accept_loss {
             let damage = found.findings.damage.clone().unwrap_or_default();

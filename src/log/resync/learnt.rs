@@ -14,7 +14,7 @@ use crate::slice::{part, part_mut};
 use crate::storage::end_of_data;
 use crate::storage::{File, FileId, read_full};
 
-/// A longer read goes to the file.
+/// A longer read bypasses the window.
 const SMALL_READ_BYTES: usize = 64 << 10;
 /// The file is kept in blocks of this size.
 const BLOCK_BYTES: usize = 16 << 10;
@@ -25,8 +25,8 @@ const BLOCKS: usize = 32;
 pub struct Learnt<F: Framing> {
     /// The records that end near the damage, by the lengths at their ends.
     pub trailers: Trailers,
-    /// The same for the heads of chains, further on. All chains share one: with one for each
-    /// candidate, each candidate read the rest of the file again.
+    /// The records that end near the heads of chains, further on. All chains share one: with one
+    /// for each candidate, each candidate read the rest of the file again.
     pub ahead: Trailers,
     /// The chain of records that was walked last.
     pub chain: Option<Walked<F>>,
@@ -76,8 +76,7 @@ impl<F: Framing> Learnt<F> {
         Ok(data_end)
     }
 
-    /// The file with a window for each place, so that short reads close to each other are read
-    /// once.
+    /// The file through the window, so that short reads close to each other are read once.
     pub fn near<'a>(&self, file: &'a dyn File) -> Near<'a> {
         Near { file, window: self.window.clone(), flip: None }
     }

@@ -71,7 +71,8 @@ pub struct After {
     pub is_end: bool,
 }
 
-/// Find the next record after the damage; `name` is the damaged record's. `learnt` is the same walk's.
+/// Find the next record after the damage. `name` is the damaged record's name, `learnt` the walk's
+/// memory.
 pub fn resync<F: Framing>(
     stretch: Stretch<'_, F>,
     why: &Stop,

@@ -106,7 +106,7 @@ impl Log {
         self.resync_with(at, &mut Learnt::default())
     }
 
-    /// The same of a walk that met damage before.
+    /// As [`Self::resync_at`], in a walk that met damage before.
     fn resync_with(&self, at: u64, learnt: &mut Learnt<Toy>) -> Resync {
         let stretch = self.stretch(at);
         let mut scanner = Scanner::new(stretch.framing, at, self.end);

@@ -67,7 +67,7 @@ impl Trailers {
     }
 }
 
-/// The same without remembering anything.
+/// Search without remembering spans.
 fn search<F: Framing>(
     file: &dyn File,
     framing: F,

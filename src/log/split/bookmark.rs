@@ -31,7 +31,7 @@ pub struct Bookmark {
     pub before: Option<Anchor>,
 }
 
-/// How far [`Book::advance`](crate::book::Book::advance) goes, or that of another log.
+/// How far [`Book::advance`](crate::book::Book::advance), or another log's `advance`, goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
     /// The last place.
@@ -51,7 +51,7 @@ impl Default for Reach {
 }
 
 impl<F: Format> Log<F> {
-    /// The begin of the log as it is now.
+    /// The present begin of the log.
     pub fn bookmark(&self) -> Result<Bookmark> {
         let shared = self.usable()?;
         shared.follow_head()?;

@@ -146,7 +146,7 @@ impl<F: Format> Shared<F> {
             match change(&mut state) {
                 Ok(durable) => {
                     cut = Ok([extent, state.extent]);
-                    // Before the next append: the records that were durable there are gone.
+                    // Before the next append: the durable records there are cut.
                     self.commits.set_durable(durable);
                     Ok(durable)
                 }

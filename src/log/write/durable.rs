@@ -72,7 +72,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// The same for a batch in a series; the caller syncs after the series.
+    /// As [`Self::after_append`], for a batch in a series; the caller syncs after the series.
     pub(super) fn after_append_unsynced(&self, end: u64) -> Result<()> {
         match self.common.durability {
             Durability::Always => Ok(()),

@@ -53,7 +53,7 @@ pub struct Disk {
     mapped_writes: bool,
 }
 
-/// The disk as it is by default.
+/// The disk with default settings.
 #[allow(non_upper_case_globals)]
 #[doc(hidden)]
 pub const Disk: Disk = Disk { mapped_writes: true };

@@ -50,7 +50,7 @@ impl Head {
 }
 
 impl Segmented {
-    /// The head marker as it is now.
+    /// The present head marker.
     pub fn head(&self) -> Result<Head> {
         Head::load(&*self.storage, &self.dir)
     }

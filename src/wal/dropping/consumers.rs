@@ -96,7 +96,7 @@ impl Shared<WalFormat> {
         self.lock_consumers_within(lock(&self.exclusive), CONSUMERS_WAIT)
     }
 
-    /// The same, unless another thread or process does it right now.
+    /// As [`Self::lock_consumers`]; `None` if another thread or process holds the lock.
     pub(super) fn try_lock_consumers(&self) -> Result<Option<ConsumersLock<'_>>> {
         let here = match self.exclusive.try_lock() {
             Ok(here) => here,

@@ -90,7 +90,7 @@ impl Shared<WalFormat> {
         }
     }
 
-    /// The log as it is from the record at `lsn` on.
+    /// The present log from the record at `lsn` on.
     pub(super) fn extent_from(&self, extent: Extent, lsn: Lsn) -> Result<Extent> {
         let before = self.records_before(extent, lsn)?;
         let (first, records) = (extent.first + before, extent.records - before);
