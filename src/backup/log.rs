@@ -1,7 +1,7 @@
 //! Backups of the logs of the engine, whose records follow each other up to a mark.
 //!
 //! ```text
-//! 1 look      the mark and the small files beside the log, while no commit is under way
+//! 1 look      the mark and the small files of the log, while no commit is under way
 //! 2 open      the source, for reading: up to where the mark vouches for it
 //! 3 check     the target's files: they begin as the log does, or the backup is refused
 //! 4 grow      the target's mark is opened, as a writer does; the files are continued, and synced

@@ -1,7 +1,7 @@
 //! An event store: pages and a write-ahead log that fit each other by a manifest.
 //!
 //! ```text
-//! 1 stage     each file that differs, beside its place; files that changed meanwhile once more
+//! 1 stage     each file that differs, next to its place; files that changed meanwhile once more
 //! 2 name      segments, then files of the log, then the small files, then the manifest; each synced before the next
 //! 3 remove    the files that the store has no more
 //! 4 verify    all of the copy

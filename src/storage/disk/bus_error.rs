@@ -124,8 +124,8 @@ extern "C" fn on_bus_error(
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // The interrupted code may be about to read `errno`. SAFETY: the address of this thread's own
-    // variable.
+    // The interrupted code may be about to read `errno`.
+    // SAFETY: the address of this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler, with a code in every signal.
     let code = unsafe { (*info).si_code };
