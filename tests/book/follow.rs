@@ -1,6 +1,5 @@
 //! Following a log that another process writes.
 
-
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};

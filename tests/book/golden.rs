@@ -1,6 +1,5 @@
 //! The golden files of the layout `packed`: written byte for byte, and read. `slots.rs` has the others.
 
-
 use deedbook::book::{Book, Meta, Options};
 
 use crate::support::common;

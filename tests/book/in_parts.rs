@@ -3,9 +3,9 @@
 
 use std::io::{Cursor, Read};
 
+use deedbook::book;
 use deedbook::book::{Book, Layout};
 use deedbook::wal::{Lsn, Wal};
-use deedbook::book;
 
 use crate::support::formats::book::{BOOK, SLOTS};
 use crate::support::formats::subject::{Log, refused};

@@ -1,11 +1,11 @@
 //! Lengths, numbers and sizes at their limits, and headers of every kind.
 
-
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};
 
 use crate::support::common;
+use crate::support::formats::range;
 use crate::support::prelude::*;
 use common::{
     FORCED, check, contents, crc32, deed, header, log, memory, read_all, refused, write_file,

@@ -1,6 +1,5 @@
 //! Contiguity, epochs, and what each mode of a handle allows.
 
-
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::Options;

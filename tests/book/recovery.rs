@@ -1,6 +1,5 @@
 //! Sidecars that are wrong, and the modes of recovery.
 
-
 use deedbook::book::{Meta, Options};
 use deedbook::report::MarkUse;
 

@@ -1,6 +1,5 @@
 //! Bugs that were found and mended; each test opens with its story.
 
-
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};

@@ -1,9 +1,8 @@
 //! Which ledgers lie at a path: what proves one, and what does not.
 
-
+use deedbook::Result;
 use deedbook::jobs::Split;
 use deedbook::ledger::{LedgerConfig, LedgerFile, Removable, bases, is_ledger_file};
-use deedbook::Result;
 
 use crate::support::ledger::spool::{DIR, events, file_of, memory, on, record, send, small};
 use crate::support::prelude::*;

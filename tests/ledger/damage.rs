@@ -1,8 +1,7 @@
 //! A matrix of damage, held against an oracle that knows the byte layout and nothing of the crate:
 //! ends cut at every byte, every bit flipped, lost and repeated sectors.
 
-
-use deedbook::ledger::bases;
+use deedbook::ledger::{OnCorrupt, bases};
 
 use crate::support::ledger::judge::{judge, opened};
 use crate::support::ledger::spool::{

@@ -1,7 +1,6 @@
 //! The golden files: read, and written byte for byte.
 
-
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options};
+use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -1,6 +1,5 @@
 //! Two and three damages of a file at once, at the beginning, in the middle and at the end: every reader gives one answer.
 
-
 use deedbook::ledger::{LedgerFile, Options};
 
 use crate::support::ledger::judge::judge;

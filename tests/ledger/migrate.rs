@@ -1,9 +1,8 @@
 //! Files of a DirectoryStore come over: whole ones, torn and damaged ones, after any interruption.
 //! `tests/interop` does the same beside the crate that writes them.
 
-
-use deedbook::ledger::{FileMigration, LedgerConfig, Migration, Options};
 use deedbook::Result;
+use deedbook::ledger::{FileMigration, LedgerConfig, Migration, Options};
 use proptest::prelude::*;
 use serde_json::Value;
 

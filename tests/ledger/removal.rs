@@ -1,6 +1,5 @@
 //! What is removed, and that nothing else is.
 
-
 use deedbook::ledger::Removable;
 
 use crate::support::ledger::spool::{

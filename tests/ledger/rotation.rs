@@ -1,6 +1,5 @@
 //! When files begin and end, and what they are called.
 
-
 use deedbook::Batch;
 use deedbook::ledger::{LedgerFormat, Options, Position};
 

@@ -1,7 +1,6 @@
 //! The real disk: stores through a map, how to do without them, and files beyond 4 GiB.
 #![cfg(target_os = "linux")]
 
-
 use deedbook::book::{Book, Options};
 
 use crate::support::common;

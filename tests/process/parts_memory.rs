@@ -7,9 +7,9 @@
 
 use std::io::Read;
 
+use deedbook::book;
 use deedbook::book::{Book, Layout};
 use deedbook::wal::{self, Wal};
-use deedbook::book;
 use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};

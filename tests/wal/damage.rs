@@ -2,9 +2,8 @@
 //! Each damage to the files has one of three outcomes: all acknowledged records are kept; opening for write is
 //! refused and changes nothing; or reading raises the damage.
 
-
-use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
 use deedbook::Result;
+use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
 
 use crate::support::formats::subject::Record;
 use crate::support::formats::wal::{ANY, SINGLE, TINY, read_all};

@@ -1,7 +1,6 @@
 //! The golden files of wal-db: written byte for byte, read, and opened by our rules where the
 //! specification would cut.
 
-
 use deedbook::wal::{Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
 

@@ -2,7 +2,6 @@
 
 use deedbook::wal::{Layout, Options};
 
-use deedbook::wal::{Layout, Options};
 use crate::support::common::crc32;
 use crate::support::harness::MANUAL;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};

@@ -1,7 +1,6 @@
 //! The places of logs: a second writer is refused, repairs keep the bytes that they set aside, and no log
 //! acknowledges records that are not on the disk.
 
-
 use deedbook::book::Book;
 use deedbook::wal::{Layout, Options, Wal, segment_name};
 use tempfile::TempDir;

@@ -1,7 +1,6 @@
 //! Readers of a write-ahead log whose writer drops a prefix or cuts the end under them. Most of it
 //! was found by a random history of a writer beside a reader (`test_stateful_wal.py`).
 
-
 use deedbook::wal::{Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
 

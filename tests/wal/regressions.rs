@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind::StorageFull;
 
-use deedbook::wal::{Lsn, Options, Wal, segment_name};
+use deedbook::wal::{Lsn, Options, Wal};
 
 use crate::support::harness::MANUAL;
 use crate::support::harness::subjects::SEGMENTS;

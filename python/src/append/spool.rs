@@ -1,7 +1,7 @@
 //! Appending any iterable of bytes-like objects, and any Arrow array of them, to a ledger.
 
-use deedbook::Durability;
 use deedbook::Batch;
+use deedbook::Durability;
 use deedbook::ledger::{LedgerFormat, LedgerStore, Positions};
 use pyo3::prelude::*;
 

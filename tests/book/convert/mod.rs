@@ -5,8 +5,8 @@ mod place;
 
 use std::io::ErrorKind as Io;
 
-use deedbook::book::{Layout, Meta, Options};
 use deedbook::Result;
+use deedbook::book::{Layout, Meta, Options};
 
 use crate::support::common;
 use crate::support::common::flips;

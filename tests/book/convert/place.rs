@@ -1,6 +1,5 @@
 //! What lies where a copy is to lie: of an earlier attempt, of another book, of another program.
 
-
 use deedbook::book::{Layout, Meta};
 
 use crate::convert::{SOURCE, STATES, TARGET, begun, converted, events, is_there, log_of, on};

@@ -1,6 +1,5 @@
 //! What a pier is, and what is refused.
 
-
 use crate::pier::support::*;
 use crate::support::prelude::*;
 

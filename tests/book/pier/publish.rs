@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::io::ErrorKind as Io;
 
+use deedbook::Result;
 use deedbook::book::pier::Pier;
 use deedbook::book::{Layout, Options};
 use deedbook::jobs::Committed;
-use deedbook::Result;
 
 use crate::pier::support::*;
 use crate::support::crashes::images;

@@ -82,7 +82,7 @@ pub fn all(pier: &Pier) -> Vec<u64> {
 
 pub fn read(pier: &Pier, on_corrupt: OnCorrupt) -> Vec<u64> {
     let mut events = Vec::new();
-    let mut cursor = pier.cursor(0, None, on_corrupt).unwrap();
+    let mut cursor = pier.cursor(.., on_corrupt).unwrap();
     while let Some(deed) = cursor.next().unwrap() {
         let event = deed.event.unwrap();
         assert_eq!((deed.mug, deed.jam), (event as u32, &*jam(event)));

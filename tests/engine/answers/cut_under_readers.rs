@@ -1,8 +1,7 @@
 //! A writer cuts the end of a log between two reads of a reader.
 
-
-use deedbook::wal::{Layout, Lsn, Options, Wal};
 use deedbook::Result;
+use deedbook::wal::{Layout, Lsn, Options, Wal};
 
 use crate::support::common::hooked::{Event, Hooked};
 use crate::support::prelude::*;

@@ -1,10 +1,9 @@
 //! Wrong answers at the edges: limits, names, numbers, and logs of another format. Each test
 //! opens with its story.
 
-
+use deedbook::LockTimeout;
 use deedbook::book::Column;
 use deedbook::wal::Wal;
-use deedbook::LockTimeout;
 
 use crate::answers::FORMATS;
 use crate::support::formats::book::{BOOK, options};

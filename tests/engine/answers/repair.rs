@@ -1,6 +1,5 @@
 //! A repair never makes a loss invisible.
 
-
 use crate::answers::FORMATS;
 use crate::support::formats::subject::refused;
 use crate::support::formats::views::broken;

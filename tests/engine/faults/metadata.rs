@@ -1,6 +1,5 @@
 //! What only a Book has: metadata beside the log.
 
-
 use deedbook::book::{Book, Meta};
 
 use crate::support::crashes::cuts;

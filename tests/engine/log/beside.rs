@@ -1,6 +1,5 @@
 //! What a reader and a check say of a log that another program or process changes meanwhile.
 
-
 use deedbook::jobs::Reach;
 
 use crate::log::{FORMATS, with_sums};

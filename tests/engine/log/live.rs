@@ -1,6 +1,5 @@
 //! Readers and writers at once, followers, forks, and files that others change under a handle.
 
-
 use crate::log::{LARGE, specimen};
 use crate::support::common::{event_of, in_role};
 use crate::support::formats::subject::{Event, Log, Record, refused};

@@ -1,7 +1,6 @@
 //! A mark beside which a newer one may have been lost: what it says is true, but perhaps not all that was
 //! acknowledged.
 
-
 use crate::log::{LARGE, with_sums};
 use crate::support::formats::specimen::in_memory;
 use crate::support::formats::subject::{Event, refused};

@@ -3,7 +3,6 @@
 //! A newcomer damaged a log in its middle. `verify` named the place, and the next opening for writing went on: the
 //! mark vouches for bytes that opening does not read. The damage came to light again months later.
 
-
 use deedbook::{book, wal};
 
 use crate::log::{LARGE, with_sums};

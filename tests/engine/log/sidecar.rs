@@ -1,6 +1,5 @@
 //! Marks and indexes that are stale, damaged, foreign or gone: advisory, and never ahead of the log.
 
-
 use crate::log::{LARGE, with_sums};
 use crate::support::common::event_of;
 use crate::support::formats::specimen::in_memory;

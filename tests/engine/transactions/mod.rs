@@ -7,7 +7,6 @@ mod places;
 mod rules;
 mod store;
 
-
 use store::{Kind, Store};
 
 use crate::support::prelude::*;

@@ -1,9 +1,10 @@
 //! Logs of every kind by the same verbs. Payloads are texts.
 
+use deedbook::Result;
+use deedbook::jobs::{Committed, StagedJob};
 use deedbook::ledger::LedgerStore;
 use deedbook::nostr::EventStore;
 use deedbook::wal::{Layout, Wal};
-use deedbook::Result;
 use deedbook::{book, book::Book, wal};
 
 use super::{BEFORE, STAGED, ledger, nostr};
@@ -134,14 +135,14 @@ impl Store {
         match self {
             Self::Book(book) => drop(book.append(7, payload.as_bytes()).unwrap()),
             Self::Wal(wal) => drop(wal.append(payload.as_bytes()).unwrap()),
-            Self::Ledger(ledger, _) => ledger.append(payload.as_bytes()).unwrap(),
+            Self::Ledger(ledger, _) => drop(ledger.append(payload.as_bytes()).unwrap()),
             Self::Events(store) => drop(store.append(&nostr::event(payload)).unwrap()),
         }
     }
 
     pub fn sync(&self) {
         match self {
-            Self::Events(store) => store.commit().unwrap(),
+            Self::Events(store) => store.sync().unwrap(),
             Self::Book(book) => book.sync().unwrap(),
             Self::Wal(wal) => wal.sync().unwrap(),
             Self::Ledger(ledger, _) => ledger.sync().unwrap(),

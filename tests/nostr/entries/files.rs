@@ -2,7 +2,6 @@
 
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
-use deedbook::Result;
 
 use crate::support::harness::files::bytes_of;
 use crate::support::prelude::*;

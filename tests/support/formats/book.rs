@@ -7,7 +7,7 @@ use std::time::Duration;
 use deedbook::Batch;
 use deedbook::book::{Book, Column, DeedRef, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
 
 use super::range;

@@ -387,7 +387,7 @@ macro_rules! methods_of_the_handle {
         fn len(&self) -> Result<u64> {
             self.0.len()
         }
-        fn recovery(&self) -> &deedbook::RecoveryReport {
+        fn recovery(&self) -> &deedbook::report::OpenReport {
             self.0.recovery()
         }
         fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark> {

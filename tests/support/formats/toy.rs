@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deedbook::engine::{Log as EngineLog, *};
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{LockTimeout, Mode, Result};
 
 use crate::support::formats::framing::Framing;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{OpenReport, PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
 use deedbook::wal::{Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
 use deedbook::{Mode, Result};

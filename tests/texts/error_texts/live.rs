@@ -1,9 +1,8 @@
 //! Readers of a log that others change meanwhile.
 
-
+use deedbook::Result;
 use deedbook::jobs::Reach;
 use deedbook::wal::{Lsn, Wal};
-use deedbook::Result;
 
 use crate::error_texts::FORMATS;
 use crate::error_texts::every::{cut, events, on};

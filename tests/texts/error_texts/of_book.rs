@@ -1,11 +1,10 @@
 //! What only a Book refuses: headers, epochs, event numbers, metadata.
 
-
 use deedbook::Batch;
+use deedbook::Result;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Column, META_NAME, Options};
 use deedbook::jobs::Reach;
-use deedbook::Result;
 
 use crate::support::common::{data, deed, event_of, header, log};
 use crate::support::prelude::*;

@@ -1,6 +1,5 @@
 //! What staging events, and committing them, refuses.
 
-
 use deedbook::nostr::{Batches, Column, Event, EventStore, Id, Include, Options};
 
 use crate::support::common::crc32;

@@ -2,7 +2,6 @@
 
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions, repair};
-use deedbook::Result;
 
 use crate::support::prelude::*;
 use crate::support::texts::Texts;

@@ -1,6 +1,5 @@
 //! Segments and head markers that are missing, wrong, or of another size.
 
-
 use deedbook::wal::{Layout, Lsn, Options, segment_name};
 
 use crate::error_texts::every::walked;

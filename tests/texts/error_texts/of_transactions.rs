@@ -3,8 +3,6 @@
 use deedbook::book::{Book, Options};
 use deedbook::{Result, wal};
 
-use deedbook::book::{Book, Options};
-use deedbook::{Result, wal};
 use crate::support::common::crc32;
 use crate::support::prelude::*;
 use crate::support::texts::Texts;

@@ -1,6 +1,5 @@
 //! The archive hook, which gets each segment before it goes.
 
-
 use deedbook::wal::{Archive, Lsn, Wal};
 use tempfile::TempDir;
 

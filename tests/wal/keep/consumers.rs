@@ -1,6 +1,5 @@
 //! Consumers keep what they need, whoever drops records.
 
-
 use deedbook::storage::LockAttempt;
 use deedbook::wal::{Lsn, Wal};
 

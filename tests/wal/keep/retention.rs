@@ -1,6 +1,5 @@
 //! Rules by which a log drops whole segments: asked for, or by itself.
 
-
 use deedbook::storage::LockAttempt;
 use deedbook::wal::{Archive, Dropped, Layout, Lsn, Options, Wal};
 use tempfile::TempDir;

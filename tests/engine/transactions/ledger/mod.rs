@@ -5,7 +5,7 @@ mod crashes;
 
 use std::io::Read;
 
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull, files, open_file};
+use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull};
 
 use crate::support::crashes::cuts;
 use crate::support::prelude::*;

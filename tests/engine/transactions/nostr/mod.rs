@@ -2,6 +2,7 @@
 
 mod beside;
 
+use deedbook::Result;
 use deedbook::nostr::{Check, Event, EventStore, Id, Include, Options};
 
 use crate::support::common;
