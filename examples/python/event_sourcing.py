@@ -32,7 +32,7 @@ class Bank:
         self._load()
         self._snapshot_event = self.event
         for deed in self.book.iter(self.event + 1):
-            self._apply(deed.event or 0, deed.payload)
+            self._apply(deed.position or 0, deed.payload)
 
     def _load(self) -> None:
         try:

@@ -68,7 +68,7 @@ def main() -> int:
 
     # A power cut would bring back events that were sent and removed; with "always" it does not.
     with (
-        Ledger.open(options.spool, durability="always") as ledger,
+        Ledger.open(options.spool, "a", durability="always") as ledger,
         Service(options.port, ledger) as service,
     ):
 

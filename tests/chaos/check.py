@@ -29,7 +29,7 @@ from chaos.inputs.notes import (
     notes_of,
 )
 from chaos.tables import Bronze, bronze_of, files_by_plan, plans_of, rows_of
-from deedbook import LedgerSnapshot, Wal
+from deedbook import Ledger, Wal
 
 __all__ = ["Check", "check", "input_of"]
 
@@ -111,7 +111,7 @@ def input_of(source: Source) -> Iterator[tuple[str, bytes]]:
         with Wal.open(source.path) as wal:
             yield from ((f"{source.path.name}:{one.lsn}", one.payload) for one in wal)
     else:
-        with LedgerSnapshot.open(source.path) as ledger:
+        with Ledger.open(source.path) as ledger:
             names = {file.index: Path(file.path).name for file in ledger.files}
             for one in ledger:
                 yield f"{names[one.file]}:{one.record}", one.payload

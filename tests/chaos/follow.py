@@ -111,7 +111,7 @@ def _read_book(path: Path, idle: _Idle) -> Iterator[Seen]:
             for deed in book.follow(at, timeout=_POLL_SECONDS):
                 at += 1
                 idle.came()
-                yield deed.event or 0, deed.jam
+                yield deed.event or 0, deed.payload
                 if idle.ends():
                     return
 

@@ -55,7 +55,7 @@ def _read_book(path: Path, found: Bronze) -> None:
         for number, deed in enumerate(book.iter(on_corrupt="skip"), book.epoch + 1):
             if deed.event != number:
                 found.problems.append(f"event {deed.event} where {number} is due")
-            found.records.append(_record(deed.event or 0, deed.jam))
+            found.records.append(_record(deed.event or 0, deed.payload))
 
 
 def _read_wal(path: Path, found: Bronze) -> None:

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from chaos.inputs.events import Line
 from chaos.inputs.notes import JsonLines, Note, digest, expected_file, lines_of_files, notes_of
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
-from deedbook import Error, Ledger, LedgerSnapshot, LockedError, MissingError, Wal
+from deedbook import Error, Ledger, LockedError, MissingError, Wal
 from deedbook._durable import sync_folder
 from deedbook._text import escape_steering
 
@@ -111,7 +111,7 @@ class Application:
         return ((payload, None) for payload in self._wal.payloads())
 
     def add(self, lines: Sequence[bytes]) -> list[str | None]:
-        self._wal.append_batch(lines)
+        self._wal.append_many(lines)
         return [None] * len(lines)
 
     def close(self) -> None:
@@ -127,10 +127,10 @@ class Sender:
     def __init__(self, path: Path) -> None:
         # Looked at first: the files of this process would not be read.
         try:
-            self._before: LedgerSnapshot | None = LedgerSnapshot.open(path, "events")
+            self._before: Ledger | None = Ledger.open(path, base="events")
         except MissingError:
             self._before = None
-        self._ledger = Ledger.open(path, durability="always", batch_bytes=200_000)
+        self._ledger = Ledger.open(path, "a", durability="always", batch_bytes=200_000)
         self._finished = time.monotonic()
 
     def held(self) -> Iterator[tuple[bytes, str | None]]:
@@ -138,7 +138,7 @@ class Sender:
             yield from ((payload, None) for payload in self._before.payloads())
 
     def add(self, lines: Sequence[bytes]) -> list[str | None]:
-        self._ledger.append_batch(lines)
+        self._ledger.append_many(lines, atomic=True)
         if time.monotonic() - self._finished > _FINISH_SECONDS:
             # As a sender does: a fetch finishes the file, and others can read it.
             self._ledger.fetch(count=1)

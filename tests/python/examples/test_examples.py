@@ -76,7 +76,7 @@ def test_the_outbox_delivers_what_it_accepted(tmp_path: Path) -> None:
         assert line(service) == "all events are delivered"
         assert service.wait(30) == 0
         assert [json.loads(event)["order"] for event in endpoint.events] == list(range(6))
-    with Ledger.open(spool) as ledger:
+    with Ledger.open(spool, "a") as ledger:
         assert not ledger.has_data()
 
 

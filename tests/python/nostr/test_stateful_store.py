@@ -17,8 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import deedbook
 import tiers
 from chaos.inputs.signing import public_key, sign
-from deedbook import Durability, Event, EventStore
-from deedbook.reports import EventOutcome
+from deedbook import Durability, Event, EventOutcome, EventStore
 from nostr_events import made
 
 DELETED, REPLACED = 1, 2

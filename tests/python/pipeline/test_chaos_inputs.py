@@ -17,7 +17,7 @@ from chaos.inputs.events import judge
 from chaos.inputs.generate import Generated, start
 from chaos.inputs.notes import Note, digest, expected_file, lines_of_files, notes_of
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
-from deedbook import InvalidArgumentError, LedgerSnapshot, Wal
+from deedbook import InvalidArgumentError, Ledger, Wal
 from deedbook._compressed import read_all
 from nostr_events import EVENTS, SMALL
 
@@ -38,7 +38,7 @@ def held(directory: Path, name: str) -> list[tuple[str | None, bytes]]:
     if name == "orders":
         with Wal.open(path) as wal:
             return [(None, payload) for payload in wal.payloads()]
-    with LedgerSnapshot.open(path) as ledger:
+    with Ledger.open(path) as ledger:
         return [(None, payload) for payload in ledger.payloads()]
 
 
@@ -90,7 +90,7 @@ def test_notes_say_what_the_inputs_hold(tmp_path: Path) -> None:
     assert set(ids["files"]) & set(ids["orders"]) and set(ids["files"]) & set(ids["spool"])
     names = {file.suffix for file in (tmp_path / "files").iterdir()}
     assert names == {".jsonl"}
-    assert len(LedgerSnapshot.open(tmp_path / "spool").files) > 1
+    assert len(Ledger.open(tmp_path / "spool").files) > 1
     events = [json.loads(data) for _, data in held(tmp_path, "files") if judge(data)[0]]
     created = [event["created_at"] for event in events]
     assert created != sorted(created) and (max(created) - min(created)) < 3 * 86400

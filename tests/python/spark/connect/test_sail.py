@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deedbook import Book, EventStore, Ledger, Wal
+from deedbook import Book, EventStore, Wal
 from log_bytes import flip
 from logs import append_to, make_logs
 from spark_session import load, write
@@ -80,5 +80,3 @@ def test_a_write_is_refused_by_name_and_appends_nothing(sail: Any, tmp_path: Pat
         write(sail.createDataFrame([(b"one",)], "jam binary"), tmp_path / "book")
     with Book.open(tmp_path / "book") as book:
         assert len(book) == 0
-    with Ledger.open(tmp_path / "none") as ledger:
-        assert not ledger.has_data()
