@@ -129,7 +129,7 @@ def test_damage_exits_with_1_and_names_the_place(store: Path) -> None:
     out, _ = outputs("verify", store, code=1)
     assert "1 fault" in out and f"segment {place[0]}, bytes {place[1]:,}.." in out
     result = json.loads(outputs("verify", "--json", store, code=1)[0])
-    assert result["first_faults"][0]["location"] == list(place) and not result["ok"]
+    assert result["damages"][0]["location"] == list(place) and not result["ok"]
     _, err = outputs("export", store, code=1)
     assert f"byte {place[1]}" in err.replace(",", "")
     out, err = outputs("export", store, "--include", "all", "--skip-corrupt", code=1)
@@ -158,7 +158,7 @@ def test_salvage_and_repair(store: Path, tmp_path: Path) -> None:
     assert "1 only from the write-ahead log" in out
     assert len(outputs("export", tmp_path / "to", "--include", "all")[0].splitlines()) == 31
     result = json.loads(outputs("salvage", "--json", store, tmp_path / "again", code=1)[0])
-    assert (result["ok"], result["events"], result["format"]) == (False, 31, "nostr")
+    assert (result["ok"], result["records"], result["format"]) == (False, 31, "nostr")
     assert result["damages"][0]["offset"] == place[1]
     assert "an event store is there" in refused("salvage", store, tmp_path / "to")
 

@@ -74,7 +74,7 @@ def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Pat
     letters = DeadLetters(path / ".deedbook" / "dead-letters")
     letters.write("a", [(0, long)], reason="no", status=400, attempts=1, now=0.0, url="http://h")
     assert "put 1 event back" in outputs("dead-letters", path, "--replay")[1]
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path, "a") as ledger:
         assert list(ledger.fetch().data[0].records()) == [long]
 
 
