@@ -7,6 +7,7 @@
 //!
 //! Opening loads the last checkpoint, a file with the whole map, and replays the log after it. A checkpoint
 //! lets the log drop the records before it. A crash at any moment loses no change that `set` returned from.
+#![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! The arguments are appended, and the whole log is printed. `docs/format.md` explains `toy.rs`.
+#![allow(clippy::print_stdout)]
 
-#[allow(dead_code)]
+#[allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 mod toy;
 
 use std::error::Error;

@@ -9,6 +9,10 @@ const PACK_MAGIC: &[u8; 4] = b"DBPK";
 /// Pack several payloads into one: `"DBPK"`, the count, and each payload after its length (u32,
 /// little-endian). A record has a single checksum: after a crash the log has all payloads or none.
 /// Other programs see an ordinary record.
+///
+/// # Errors
+///
+/// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a payload or a number of payloads beyond 32 bits.
 pub fn pack<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Result<Vec<u8>> {
     let mut packed = [&PACK_MAGIC[..], &[0; 4]].concat();
     let mut count = 0u32;
