@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from chaos.kills.processes import kill_all
-
 
 def load(spark: Any, path: object, schema: str | None = None, **options: Any) -> Any:
     """A DataFrame of a log, or of several."""
@@ -159,6 +157,8 @@ def kill_when(
     happened: Callable[[], bool], words: Sequence[object], look_every_s: float = 0.02
 ) -> None:
     """Begin a command of ``deedbook``; kill it, its JVM and its workers once this happened."""
+    from chaos.kills.processes import kill_all
+
     command = [sys.executable, "-m", "deedbook", *map(str, words)]
     with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as process:
         until = time.monotonic() + 120

@@ -13,7 +13,7 @@ import pytest
 from chaos.kills.cluster import standalone_cluster
 from deedbook import Book, Wal
 from logs import append_to
-from places import SUPPORT
+from places import ROOT, SUPPORT
 from spark_session import finish, require_spark, run_driver
 
 pytestmark = [
@@ -109,7 +109,8 @@ def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(
                 assert driver.stdout is not None
                 assert driver.stdout.readline() == b"started\n"
                 killer = [sys.executable, "-c", KILLER, str(driver.pid), step]
-                subprocess.run([*killer, str(log / ".deedbook")], check=True, timeout=60)
+                killer.append(str(log / ".deedbook"))
+                subprocess.run(killer, check=True, timeout=60, cwd=ROOT / "tests")
                 assert driver.wait() == -signal.SIGKILL
             finally:
                 driver.kill()
