@@ -1,5 +1,5 @@
-//! What jobs of many tasks need, as Spark's: places to go on from, parts for parallel readers, and records that tasks
-//! stage for one commit.
+//! Jobs of many tasks, such as Spark's: places to go on from, parts for parallel readers, and records that tasks stage
+//! for one commit.
 
 #[doc(hidden)]
 pub use crate::log::{Anchor, Identity};

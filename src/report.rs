@@ -1,4 +1,4 @@
-//! Reports: what opening, checking, repairing, copying and backing up a log found and did.
+//! Reports: the results of opening, checking, repairing, copying and backing up a log.
 //!
 //! They are values, the same for every log of records. An event store has its own reports under the same names in
 //! `deedbook::nostr`, because it has segments and several witnesses.

@@ -27,8 +27,8 @@ pub fn make_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()>
     sync_dir(storage, above(dir))
 }
 
-/// Create a directory, or make the name of one durable that is there: a run that was killed may have made
-/// it, and not synced that.
+/// Create a directory, or make the name of an existing directory durable. A killed run may have made the directory
+/// without a sync.
 pub fn ensure_dir(storage: &dyn Storage, dir: &Path, file_mode: u32) -> Result<()> {
     match storage.is_dir(dir) {
         true => sync_above(storage, dir),

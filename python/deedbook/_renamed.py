@@ -1,4 +1,4 @@
-"""Where names went: the modules of what is not at the top, and what replaced what is gone."""
+"""Moved names: the modules of the public classes, and the replacements of removed members."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PUBLIC: Final[dict[str, tuple[str, ...]]] = {
         "VerifyReport",
     ),
 }
-"""What of the core is in a module of its own."""
+"""The names of the core, by their public module."""
 
 _ATOMIC: Final = "append_many(..., atomic=True)"
 _UNSYNCED: Final = "append(..., sync=False)"
@@ -88,7 +88,7 @@ GONE: Final[dict[str, dict[str, str]]] = {
     "EventStoreReport": {"first_faults": "damages"},
     "EventStoreSalvage": {"complete": "ok", "events": "records"},
 }
-"""Members of classes that are gone, and what does the same now."""
+"""Removed members of classes, with their replacements."""
 
 _MOVED: Final = {
     "LedgerSnapshot": "deedbook.Ledger: Ledger.open(path) reads",
@@ -98,7 +98,7 @@ _MOVED: Final = {
 
 
 class Gone:
-    """A member that is no more: whoever asks for it is told what there is."""
+    """A removed member. Reading it raises an error with the replacement."""
 
     def __init__(self, name: str, now: str) -> None:
         self._name = name
@@ -109,7 +109,7 @@ class Gone:
 
 
 def add_gone() -> None:
-    """Let the classes of the core name what replaced their old members."""
+    """Let the classes of the core name the replacements of old members."""
     for owner, members in GONE.items():
         for name, now in members.items():
             setattr(getattr(_core, owner), name, Gone(name, now))

@@ -1,4 +1,4 @@
-"""What calls return besides records: reports, counts, ranges and iterators."""
+"""The results of calls other than records: reports, counts, ranges and iterators."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any

@@ -132,8 +132,8 @@ impl Book {
         self.0.follow_ordinal(start.unwrap_or(0))
     }
 
-    /// Divide the deeds with numbers in a range into parts of about `split_bytes` bytes. A log that
-    /// is damaged after its valid prefix gets one more part for what lies there.
+    /// Divide the deeds with numbers in a range into parts of about `split_bytes` bytes. If the log is damaged after
+    /// its valid prefix, the last part covers the bytes after the prefix.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Book {
         self.0.splits_over(split_bytes, from, to, reaches_end)
     }
 
-    /// Where the deed with that number lies, or the one to come.
+    /// The place of the deed with this number, or of the next deed.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ def tell_bad(out: Output, named: Sequence[tuple[str, Bad]], total: int) -> None:
 
 
 def refuse_an_input(command: str, aside: str, files: Sequence[str]) -> None:
-    """`CliError` if bad lines would go to the end of an input: they would come again, for ever."""
+    """`CliError` if bad lines would go to the end of an input, to be read again forever."""
     for file in files:
         if is_same(0 if file == "-" else file, aside):
             raise CliError(f"{command}: --aside {aside} is one of the inputs", path=aside)

@@ -139,7 +139,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 @contextmanager
 def _opened(path: str, out: Output) -> Iterator[BinaryIO]:
-    """Standard output, or a file that gets its name when it is written."""
+    """Standard output, or a file. The file gets its name after the last byte."""
     if path == "-":
         yield cast("BinaryIO", Standard(out))
         return
@@ -155,7 +155,7 @@ def _export(
     file: BinaryIO,
     out: Output,
 ) -> dict[str, Any]:
-    """Write the records with their columns."""
+    """Write the records with all columns."""
     name, encode = _encoder(args.payload, kind)
     columns = (*info.columns, name)
     damages: list[Any] = []

@@ -80,7 +80,7 @@ def _places(path: str) -> list[str]:
 
 
 def _facts(path: str) -> dict[str, Any] | None:
-    """What is known of a log at once; None if there is none."""
+    """The facts of a log that need no scan; None without a log."""
     found = find(path)
     if found is None:
         if not os.path.lexists(path):

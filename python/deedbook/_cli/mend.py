@@ -100,7 +100,7 @@ def add_salvage(commands: Commands) -> None:
 
 
 def run_repair(args: argparse.Namespace, out: Output) -> int:
-    """Mend the log at ``args.path``, saving what is cut; return the exit code.
+    """Repair the log at ``args.path``, saving the removed bytes; return the exit code.
 
     Raises `deedbook.Error`; the log is then unchanged.
     """

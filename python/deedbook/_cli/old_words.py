@@ -1,4 +1,4 @@
-"""Words of the shell that are gone, and the words that took their places."""
+"""Removed words of the shell, and their replacements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMANDS: Final = {
 }
 """By the first one or two words."""
 _GROUPS: Final = ("nostr", "spool", "pier", "wal")
-"""Had commands of their own: now every command detects the format."""
+"""Formats that once had commands of their own. Now every command detects the format."""
 _ELSEWHERE: Final = {"spool endpoint": "examples/endpoint.py"}
 _OPTIONS: Final = {
     ("append", "--skip-invalid"): "bad lines are left out without it; --aside FILE keeps them",
@@ -50,7 +50,7 @@ _OPTIONS: Final = {
 
 
 def of_command(argv: Sequence[str], known: Sequence[str]) -> str:
-    """Say what to use in the place of a command that is not there."""
+    """The error text for an unknown command, with the replacement."""
     first, two = argv[0], " ".join(argv[:2])
     for words in (two, first):
         if words in _COMMANDS:
@@ -66,7 +66,7 @@ def of_command(argv: Sequence[str], known: Sequence[str]) -> str:
 
 
 def of_option(argv: Sequence[str], known: Sequence[str]) -> str:
-    """Say what to use in the place of an option that is not there; nothing if that is not known."""
+    """The replacement of an unknown option, as the end of an error text; empty without one."""
     for word in argv[1:]:
         option = word.partition("=")[0]
         if (argv[0], option) in _OPTIONS and option not in known:
@@ -77,6 +77,6 @@ def of_option(argv: Sequence[str], known: Sequence[str]) -> str:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Ask for the known word that is most like another one; nothing if none is."""
+    """Suggest the known word nearest to the given word; nothing if no word is near."""
     near = get_close_matches(word, known, 1)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -143,7 +143,7 @@ def run_send(args: argparse.Namespace, out: Output) -> int:
 
 
 def run_dead_letters(args: argparse.Namespace, out: Output) -> int:
-    """Print the dead letters, one JSON object a line, or put them back."""
+    """Print the dead letters, a JSON object a line, or put them back."""
     path = _existing(args)
     letters = dead_letters_of(path, args.base)
     if not args.replay:
@@ -211,7 +211,7 @@ def _headers(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _header(text: str) -> list[tuple[str, str]]:
-    """The headers of an argument: one, or those of a file."""
+    """The headers of an argument: a single header, or all headers of a file."""
     lines = [text]
     if text.startswith("@"):
         try:

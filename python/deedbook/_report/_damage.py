@@ -1,4 +1,4 @@
-"""The part of a report's page about damage: where it is, what it took, and what to do."""
+"""The part of a report's page about damage: place, lost records and next step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DAMAGES_MAX: Final = 100
 
 
 def _details(checked: Any) -> Iterator[dict[str, Any]]:
-    """The damages in the facts of a check, wherever they lie in them."""
+    """The damages in the facts of a check, at any depth."""
     for name, value in checked.items():
         for one in value if isinstance(value, list) else [value]:
             if name == "damages" and isinstance(one, dict):
@@ -30,14 +30,14 @@ def _details(checked: Any) -> Iterator[dict[str, Any]]:
 
 
 def lost_by_damage(report: LogReport) -> int | None:
-    """How many records the damages took; None without damage, and where that is not known."""
+    """The number of lost records; None without damage, and if the number is not known."""
     lost = [one.get("records_lost") for one in _details(report.checked)]
     known = [one for one in lost if one is not None]
     return sum(known) if lost and len(known) == len(lost) else None
 
 
 def _lost_text(found: dict[str, Any] | None) -> str:
-    """What a damage took: ``2 from event 812 on``."""
+    """The records lost to a damage, as text: ``2 from event 812 on``."""
     if found is None:
         return ""
     lost, first = found.get("records_lost"), found.get("first_lost")
@@ -54,7 +54,7 @@ def _lost_text(found: dict[str, Any] | None) -> str:
 
 
 def _next_step(report: LogReport) -> str:
-    """What to do about damage."""
+    """The next step after damage, as text."""
     path = shlex.quote(report.path)
     if report.format == "pier":
         return "Next: salvage or repair the damaged epoch; 'deedbook verify' names it."

@@ -1,4 +1,4 @@
-"""`deedbook.aio.open`: whatever lies at a path, for asyncio."""
+"""`deedbook.aio.open`: open the log at a path, of any format, for asyncio."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ impl PyLedgerPosition {
     }
 }
 
-/// A position in a ledger: a `LedgerPosition`, or a tuple of its two numbers.
+/// A position in a ledger: a `LedgerPosition`, or a tuple of two numbers.
 pub fn position_of(given: &Bound<'_, PyAny>) -> PyResult<Position> {
     if let Ok(position) = given.cast::<PyLedgerPosition>() {
         return Ok(position.get().0);
@@ -87,20 +87,20 @@ pub fn position_of(given: &Bound<'_, PyAny>) -> PyResult<Position> {
     }
 }
 
-/// The same, for `from_py_with`.
+/// [`position_of`] for `from_py_with`, where `None` is allowed.
 pub fn optional(given: &Bound<'_, PyAny>) -> PyResult<Option<Position>> {
     if given.is_none() { Ok(None) } else { position_of(given).map(Some) }
 }
 
-/// The positions of records that were appended together.
+/// The positions of records that a call appended together.
 pub enum Range {
-    /// Each number from the first to before the end is one.
+    /// Every number from `first` to before `end`.
     Dense { first: u64, end: u64 },
     /// LSNs, with gaps between them.
     Sparse { first: u64, last: u64, end: u64, records: u64 },
     /// In one or several files.
     Files { first: Position, last: Position, records: u64 },
-    /// Of a ledger, which begins no file for nothing.
+    /// Nothing was appended to a ledger, so no file began.
     Nowhere,
 }
 

@@ -48,8 +48,8 @@ impl Sink for Spooler<'_> {
     }
 }
 
-/// Append everything that an iterable or an Arrow object gives; with `atomic`, nothing if one of the
-/// records cannot be. Else what came before an error stays appended.
+/// Append everything that an iterable or an Arrow object gives; with `atomic`, nothing if one
+/// record cannot be appended. Without `atomic`, the records before an error stay appended.
 pub fn append_events(
     ledger: &LedgerStore,
     limit: Limit,

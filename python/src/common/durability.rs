@@ -11,7 +11,7 @@ use pyo3::types::{PyDelta, PyString};
 use crate::common::arguments::numbers;
 use crate::common::errors::invalid;
 
-/// What the argument may be, for errors.
+/// The values that the argument may have, for errors.
 const SPELLINGS: &str =
     "\"always\", \"manual\", \"none\", timedelta(milliseconds=N) or Durability.bytes(N)";
 

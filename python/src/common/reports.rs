@@ -1,4 +1,4 @@
-//! Reports as values with attributes: one set for all formats.
+//! Reports as values with attributes, the same for all formats.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::common::fs_path::FsPath;
 use crate::log::record::PyMeta;
 
-/// A class with attributes, `to_dict` and a readable `repr`, from one list of fields. It can be
-/// compared, copied, pickled and matched.
+/// A class with attributes, `to_dict` and a readable `repr`, from a list of fields. You can
+/// compare, copy, pickle and match the values.
 macro_rules! report {
     ($class:ident, $name:tt, $inner:ty, { $($field:ident: $type:ty = $get:expr),* $(,)? }) => {
         #[doc = doc!($name)]
@@ -107,7 +107,7 @@ pub fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// A path as Python has it, whatever its bytes.
+/// A path as a Python string; any bytes are allowed.
 fn text(path: &Option<PathBuf>) -> Option<FsPath> {
     path.as_ref().map(FsPath::from)
 }
@@ -137,7 +137,7 @@ report!(PyLoss, "Loss", Loss, {
 });
 
 impl PyLoss {
-    /// Where it is not known how much is missing.
+    /// A loss of unknown size.
     pub fn of_unknown_size() -> Self {
         Self { records: 0, first: 0, offset: 0 }
     }

@@ -1,4 +1,4 @@
-//! What a ledger holds, by the files that are found: walks, batches and parts between two positions.
+//! The records of a ledger's files: walks, batches and parts between two positions.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::log::range::Ranged;
 /// From the first position on, to before the second.
 pub type Span = (Option<Position>, Option<Position>);
 
-/// A ledger that is open for reading: its files as they were then.
+/// A ledger open for reading, with the files found at the opening.
 pub struct Reader {
     pub found: Found,
     pub closed: AtomicBool,
@@ -40,11 +40,11 @@ impl Reader {
     }
 }
 
-/// The files of a ledger, or one that was named.
+/// The files of a ledger, or a single named file.
 #[derive(Clone)]
 pub struct Found {
     pub contents: Contents,
-    /// Whether the path named one file, which must be there then.
+    /// Whether the path names a file. A named file must exist.
     single: bool,
 }
 
@@ -59,7 +59,7 @@ impl Found {
         Error::new(kind, message.into()).of(Format::Ledger.name()).at(&self.contents.path)
     }
 
-    /// The files that are read: finished ones, and one that was named.
+    /// The files to read: all finished files, or the named file.
     fn wanted(&self, (start, stop): Span) -> Contents {
         let mut wanted = self.contents.clone();
         let is_read = |file: &FileInfo| self.single || !file.active;
@@ -132,7 +132,8 @@ pub struct Between {
 }
 
 impl Between {
-    /// A record after damage that hid the count comes after those that have a number.
+    /// Unnumbered records follow damage that hid the count, so they come after all numbered
+    /// records.
     fn is_before(start: Position, file: u64, record: &RecordRef<'_>) -> bool {
         file == u64::from(start.file) && record.number.is_some_and(|number| number < start.record)
     }

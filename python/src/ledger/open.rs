@@ -1,4 +1,4 @@
-//! Opening a ledger: which one of a directory, and what makes the body of a batch.
+//! Opening a ledger: its name in a directory, and the envelope of a batch's body.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use crate::append::payload::{Limit, bytes_of};
 use crate::ledger::RAISED;
 
-/// What a new ledger's files end with.
+/// The last part of the file names of a new ledger.
 const BASE: &str = "events";
 
-/// The ledger that is meant by no name: the only one there is, or a new one.
+/// The name of the ledger if the caller gave none: the only ledger's name, or a new name.
 fn base_at(path: &Path) -> Result<String> {
     let found = ledger::bases(path, &Options::default())?;
     match &found[..] {
@@ -22,7 +22,7 @@ fn base_at(path: &Path) -> Result<String> {
     }
 }
 
-/// Open for appending; with [`Mode::Create`] a ledger that is not there yet.
+/// Open for appending; with [`Mode::Create`], create a ledger.
 pub fn append(
     mode: Mode,
     path: &Path,
@@ -42,7 +42,7 @@ pub fn append(
     options.open(config(path.into(), base))
 }
 
-/// Header or footer: bytes, or a function that makes them for each reader.
+/// Header or footer: bytes, or a function that makes the bytes for each reader.
 fn envelope(given: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Envelope> {
     let limit = Limit { format: "ledger", noun: name, bytes_max: u32::MAX.into() };
     if !given.is_callable() {

@@ -1,4 +1,4 @@
-//! What a handle of a ledger was opened for, and what it knows in either case.
+//! The two sides of a ledger's handle, reader and writer, and their common facts.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -12,14 +12,14 @@ use crate::ledger::PyLedger;
 use crate::ledger::contents::{Found, Reader};
 use crate::log::any_log::Format;
 
-/// What a handle was opened for.
+/// A handle is open for reading or for appending.
 pub enum Side {
     Reader(Reader),
     Writer(Held<LedgerStore>),
 }
 
 impl PyLedger {
-    /// The store that is appended to.
+    /// The store of a writer. An error for a reader.
     pub fn store(&self) -> Result<&LedgerStore> {
         match &self.side {
             Side::Writer(store) => Ok(store),
@@ -59,7 +59,8 @@ impl PyLedger {
         }
     }
 
-    /// The files to read: of a reader those of its opening, of a writer those of now.
+    /// The files to read. A reader has the files found at its opening, a writer lists the present
+    /// files.
     pub fn found(&self) -> Result<Found> {
         match &self.side {
             Side::Reader(reader) => {
@@ -81,9 +82,9 @@ impl PyLedger {
         Limit { format: "ledger", noun: "record", bytes_max }
     }
 
-    /// A name that no other file ever gets: by the birth of its inode. Where the file system notes
-    /// no birth, a file of a later ledger may get the same inode, so the name holds for this handle
-    /// only.
+    /// A name that no other file ever gets, made from the birth time of the inode. Some file
+    /// systems note no birth time. A later ledger's file may then get the same inode, so the name
+    /// holds for this handle only.
     pub fn id_of(&self, reader: &LedgerReader, removable: &ledger::Removable) -> String {
         let (index, file) = (reader.index(), removable.file());
         match file.created_ns {

@@ -17,7 +17,7 @@ pub trait Ranged: Send + Sync {
     fn batches(&self, py: Python<'_>) -> PyResult<Box<dyn Batches>>;
 }
 
-/// Of a write-ahead log.
+/// The range of a write-ahead log.
 struct OfLog {
     log: Box<dyn AnyLog>,
     range: Range,

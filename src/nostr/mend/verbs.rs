@@ -12,13 +12,13 @@ use crate::nostr::bulk::import::Check;
 use crate::nostr::pages::options::Options;
 
 impl Options {
-    /// Check every page, record and id of a store, its write-ahead log and, if asked for, every signature. The store is
-    /// not changed; damaged pages are noted beside it. [`EventStore::verify`](crate::nostr::EventStore::verify) checks
-    /// one that is open.
+    /// Check every page, record and id of a store, its write-ahead log and, if asked for, every signature. The check
+    /// does not change the store, but notes damaged pages next to it.
+    /// [`EventStore::verify`](crate::nostr::EventStore::verify) checks an open store.
     ///
     /// # Errors
     ///
-    /// Fails where there is no log that can be read. Damage is no error: the report has it.
+    /// Fails without a readable log. Damage is no error: the report lists the damage.
     pub fn verify(&self, path: impl AsRef<Path>, check: Check) -> Result<VerifyReport> {
         let store = self.open(path, Mode::Read)?;
         let report = store.verify(check)?;
@@ -26,7 +26,8 @@ impl Options {
         Ok(report)
     }
 
-    /// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
+    /// Repair a store. The repair first saves the bytes to remove next to the store. An intact store is only opened and
+    /// closed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-"""What ``stats`` counts of an event store: by kind, author, day and tag."""
+"""The counts of ``stats`` for an event store: by kind, author, day and tag."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show_census(path: str, top: int | None, as_json: bool, quiet: bool, out: Out
                 on_corrupt="skip",
                 progress=lambda events: progress.update(0, note=count(events, "event")),
             )
-            # Of a damaged segment nothing is compacted before it is repaired.
+            # The store compacts no damaged segment before a repair.
             segments = (
                 []
                 if census.damages

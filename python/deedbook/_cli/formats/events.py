@@ -1,4 +1,4 @@
-"""What ``export`` writes of an event store as JSON lines: the events themselves."""
+"""``export`` of an event store to JSON lines: the events themselves."""
 
 from __future__ import annotations
 

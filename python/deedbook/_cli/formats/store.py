@@ -1,4 +1,4 @@
-"""How an event store is made usable again, for ``repair`` and ``salvage``."""
+"""``repair`` and ``salvage`` of an event store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DAMAGES_SHOWN_MAX: Final = 20
 
 
 def repair_store(path: str, asked: dict[str, Any]) -> Outcome:
-    """Mend a store, saving what is removed. With ``dry_run``, ok means that nothing is wrong.
+    """Repair a store, saving the removed bytes. With ``dry_run``, ok means an intact store.
 
     Raises `deedbook.Error`; the store is then unchanged.
     """
