@@ -1,4 +1,4 @@
-"""Requests by aiohttp, for the tasks of one event loop."""
+"""Requests by aiohttp, for the tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AsyncTransport:
-    """One endpoint, and the connections to it, which the tasks of a loop share."""
+    """An endpoint, and its connections. The tasks of a loop share both."""
 
     def __init__(self, settings: Settings, worker: Worker) -> None:
         try:
@@ -35,9 +35,9 @@ class AsyncTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, prepared: Prepared, headers: dict[str, str]) -> Answer:
-        """POST a body. Whatever goes wrong is an `Answer` without a status.
+        """POST a body. A failed request is an `Answer` without a status.
 
-        But an error of reading the body is raised: no server has to do with it.
+        But an error of reading the body is raised, because no server caused the error.
         """
         if self._session is None:
             self._session = self._made()
@@ -92,14 +92,14 @@ class AsyncTransport:
 
 
 async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    """What is kept of an answer. One read gives only what has arrived."""
+    """The beginning of an answer. A single read returns only the bytes that have arrived."""
     body = bytearray()
 
     async def read() -> None:
         while len(body) < ANSWER_BYTES and (piece := await content.read(ANSWER_BYTES - len(body))):
             body.extend(piece)
 
-    # Where the rest does not come, the status has, and decides.
+    # If the rest does not arrive, the status decides.
     with contextlib.suppress(Exception):
         await asyncio.wait_for(read(), ANSWER_SECONDS)
     return bytes(body)

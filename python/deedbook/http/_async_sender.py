@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 class AsyncSender:
-    """As :class:`deedbook.http.Sender`, with the same options, for one event loop.
+    """A :class:`deedbook.http.Sender` for an event loop, with the same options.
 
-    ``async with AsyncSender(store, url) as sender:`` sends in the background, by tasks. Requests
-    are made in the loop; the store, the dead letters and compression have a thread of the sender,
-    so that no disk blocks the loop. The store may be a :class:`deedbook.aio.AsyncLedger`, too.
+    ``async with AsyncSender(store, url) as sender:`` sends in the background, by tasks. The loop
+    makes the requests. The store, the dead letters and compression run in a thread of the sender,
+    because a disk must not block the loop. The store may also be a
+    :class:`deedbook.aio.AsyncLedger`.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class AsyncSender:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Where events go that the endpoint refuses."""
+        """The folder of the events that the endpoint refuses."""
         return self._settings.dead_letters
 
     def start(self) -> None:
@@ -67,20 +68,20 @@ class AsyncSender:
             self._start(patient=True)
 
     def flush(self) -> None:
-        """Send now what is in the store, without waiting for it: see `Sender.flush`."""
+        """Send the stored events now, without waiting for the result: see `Sender.flush`."""
         self._check()
         self._flow.ask_drain()
         self._tell()
 
     async def drain(self, timeout_seconds: float | None = None) -> Drained:
-        """Send until the store is empty, or the time is over; what came of it.
+        """Send until the store is empty, or the time is over; return the counts.
 
         Errors as `Sender.drain`.
         """
         self._check()
         now = asyncio.get_running_loop().time()
         end = None if timeout_seconds is None else now + timeout_seconds
-        # A drain ends the tasks that it began: this one must not rely on another's.
+        # A drain ends its own tasks, so another drain must not rely on them.
         alone = await self._until(lambda: not self._draining or self._closed, end)
         self._check()
         before = self._flow.tally.values
@@ -115,9 +116,9 @@ class AsyncSender:
         return sent
 
     async def close(self, timeout_seconds: float = 10.0) -> bool:
-        """Send what is in the store until the time is over, then end; whether it is empty.
+        """Send the stored events until the time is over, then end; whether the store is empty.
 
-        As `Sender.close`. What a thread does with the store at the end of the time is waited for.
+        See `Sender.close`. At the end of the time, the call waits for a thread that uses the store.
         """
         if self._closed:
             return self._empty
@@ -142,7 +143,7 @@ class AsyncSender:
         return self._empty
 
     def stats(self) -> SenderStats:
-        """What was sent, retried, refused and dropped so far."""
+        """Counts of the events sent, retried, refused and dropped so far."""
         return self._flow.snapshot()
 
     async def __aenter__(self) -> Self:
@@ -182,7 +183,7 @@ class AsyncSender:
             await self._transport.close()  # it may belong to another loop next time
 
     async def _end_drain(self) -> None:
-        """End the tasks of a drain, and begin those that were asked for meanwhile."""
+        """End the tasks of a drain, and begin the tasks requested meanwhile."""
         try:
             await self._end_tasks()
         finally:
@@ -195,7 +196,7 @@ class AsyncSender:
         return self._flow.is_drained(ticket) or self._flow.problem is not None or self._closed
 
     async def _until(self, is_so: Callable[[], bool], end: float | None) -> bool:
-        """Wait until something is so, or that time of the loop is over; whether it is so."""
+        """Wait for a condition until a time of the loop; return whether the condition holds."""
         loop = asyncio.get_running_loop()
         while not is_so():
             left = None if end is None else end - loop.time()
@@ -213,7 +214,7 @@ class AsyncSender:
             self._tell()
 
     async def _drive(self, worker: Worker) -> bool:
-        """Carry out what a worker asks for."""
+        """Carry out the steps of a worker."""
         outcome: Any = None
         failure: Exception | None = None
         try:

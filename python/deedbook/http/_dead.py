@@ -1,4 +1,4 @@
-"""Dead letters: events that an endpoint refused, kept in files until someone looks at them."""
+"""Dead letters: events that an endpoint refused, kept in files for a person to look at."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _LINE_BYTES_MAX: Final = 256 << 20
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """One event that was refused, and why."""
+    """A refused event, and the reason."""
 
     id: str
-    """Id of the request that was refused: of a batch, or of a part of one."""
+    """Id of the refused request: a batch, or a part of a batch."""
     record: int
-    """Number of the event in its batch, from 0 on."""
+    """Number of the event in the batch, from 0 on."""
     reason: str
-    """What the endpoint answered, or what kept the event from being sent."""
+    """The answer of the endpoint, or the error that prevented a request."""
     status: int | None
     """Status of the answer, or None if the event was not sent."""
     attempts: int
-    """How often it was sent."""
+    """The number of attempts."""
     time: str
-    """When it was given up, in UTC."""
+    """The time of the last attempt, in UTC."""
     url: str
-    """Where it was to go, without user, password and query."""
+    """The endpoint, without user, password and query."""
     payload: bytes
     """The event itself, byte by byte."""
 
@@ -62,12 +62,12 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """A folder of dead letters: one file of JSON lines for each request that was refused.
+    """A folder of dead letters: a file of JSON lines for each refused request.
 
-    A file is complete and on stable storage once `write` returned; a crash leaves no half of one
-    under its name. The name comes from the request's id and the events, so that a request which is
-    refused again after a crash replaces its own file, and no other. The folder is made with the
-    first file, files and folder for the owner alone.
+    A file is complete and on stable storage once `write` returned. A crash leaves no half of a file
+    under the final name. The name comes from the request's id and the events, so a request refused
+    again after a crash replaces only its own file. The first file makes the folder. Only the owner
+    can read files and folder.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -87,12 +87,12 @@ class DeadLetters:
     ) -> Path:
         """Write numbered events as dead letters, durably; return the file.
 
-        ``now`` is in seconds since 1970. OSError if it cannot be written; nothing is left then.
+        ``now`` is in seconds since 1970. OSError if the write fails; then no file is left.
         """
         time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
         self._make_folder()
         name = _file_name(id)
-        # No other writer's, in whatever process: two senders may give up the same batch.
+        # The name of no other writer in any process: two senders may give up the same batch.
         sums = hashlib.sha256()
         with Unnamed.beside(self.path, f".{name}.", ".tmp") as written:
             for record, payload in events:
@@ -117,10 +117,10 @@ class DeadLetters:
         return [path for _, _, path in sorted(aged)]
 
     def read(self, file: str | PathLike[str]) -> Iterator[DeadLetter]:
-        """The letters of one file. `CorruptError` at a line that is none."""
+        """The letters of a file. `CorruptError` at a line without a letter."""
         with open_regular(file) as lines:
             for number in itertools.count(1):
-                # Not read on where no letter begins: the line may be as long as the file.
+                # Stop if no letter begins here: the line may be as long as the file.
                 line = lines.read(1)
                 if not line:
                     break
@@ -153,11 +153,11 @@ class DeadLetters:
     def replay(self, store: DataStore, files: Iterable[str | PathLike[str]] | None = None) -> int:
         """Put events back into a store, to be sent again; return how many.
 
-        Takes all files, or those that are given. A file is removed once its events are in the
-        store, and synced if the store can (``sync()``): a crash between the two repeats that
-        file's events. A damaged file raises `CorruptError`, and nothing of it is replayed. So does
-        nothing of a file with an event that the store refuses, if the store appends all or nothing
-        (``append_many(..., atomic=True)``, which a `Ledger` has).
+        Takes all files, or the given files. The replay appends the events, syncs the store if
+        possible (``sync()``), and then removes the file. A crash before the removal repeats the
+        file's events. A damaged file raises `CorruptError`, and none of its events are replayed. If
+        the store refuses an event and appends all or nothing (``append_many(..., atomic=True)``, as
+        a `Ledger` does), no event of the file is replayed.
         """
         append: Callable[..., object] = store.append_many
         if "atomic" in inspect.signature(getattr(store, "store", store).append_many).parameters:
@@ -196,5 +196,6 @@ def _file_name(id: str) -> str:
 
 def _line(values: Mapping[str, Any]) -> bytes:
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-    # UTF-8 has no lone surrogate, and Python's escape of one is JSON's: no letter fails for it.
+    # UTF-8 has no lone surrogate. Python escapes surrogates as JSON does, so every letter can be
+    # written.
     return text.encode(errors="backslashreplace") + b"\n"

@@ -1,4 +1,4 @@
-"""From a part of a batch to the body of a request, compressed or not."""
+"""Making the body of a request from a part of a batch, compressed or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIECE_BYTES: Final = 1 << 18
 
 
 class Readable(Protocol):
-    """What a request body has to be able to do."""
+    """The methods that a request body needs."""
 
     def read(self, size: int = -1, /) -> bytes | None:
         """The next bytes."""
@@ -34,12 +34,12 @@ class Prepared:
     part: Part
     body: Readable
     length: int
-    """Bytes of the body as it is sent."""
+    """Bytes of the body on the wire."""
     coding: str | None
-    """Its Content-Encoding."""
+    """The Content-Encoding."""
 
     def headers(self, fixed: Mapping[str, str], key_header: str | None) -> dict[str, str]:
-        """The headers of the request: what the caller fixed, length, coding and key."""
+        """The headers of the request: the caller's headers, length, coding and key."""
         headers = {**fixed, "Content-Length": str(self.length)}
         if self.coding is not None:
             headers["Content-Encoding"] = self.coding
@@ -48,22 +48,22 @@ class Prepared:
         return headers
 
     def rewound(self) -> Readable:
-        """The body at its beginning."""
+        """The body, at the beginning."""
         self.body.seek(0)
         return self.body
 
     def pieces(self) -> Iterator[bytes]:
-        """The body from its beginning, in pieces of 256 KiB."""
+        """The body from the beginning, in pieces of 256 KiB."""
         body = self.rewound()
         while piece := body.read(_PIECE_BYTES):
             yield piece
 
 
 def prepare(part: Part, envelope: Envelope | None, coding: str | None) -> Prepared:
-    """Make the body of a part; without an envelope it has that of its batch.
+    """Make the body of a part, by default with the envelope of the batch.
 
-    A body that is not compressed is read from the batch when it is sent; a compressed one is in
-    memory, because its length has to be known.
+    A plain body is read from the batch during the request. A compressed body is in memory, because
+    the request needs the length.
     """
     batch = part.batch
     body: Batch
@@ -86,7 +86,7 @@ def prepare(part: Part, envelope: Envelope | None, coding: str | None) -> Prepar
 
 
 class Codings:
-    """Which Content-Encoding to use; what the server answers may change it.
+    """The Content-Encoding to use. Answers of the server may change the choice.
 
     InvalidArgumentError for an unknown ``compression``, ImportError if the library is missing.
     """
@@ -96,20 +96,20 @@ class Codings:
             raise InvalidArgumentError(f"compression is {compression!r}, none of {COMPRESSIONS}")
         if compression == "zstd":
             _zstd()
-        # The best first, None last, which every server reads.
+        # The best first. None is last, because every server reads plain bodies.
         before = {"zstd": ["zstd", "gzip"], "gzip": ["gzip"]}.get(compression or "", [])
         self._usable: list[str | None] = [*before, None]
         self._asks = compression == "auto"
 
     @property
     def best(self) -> str | None:
-        """What to encode with now; None: not at all."""
+        """The present coding; None: plain bodies."""
         return self._usable[0]
 
     def change(self, status: int | None, headers: Mapping[str, str], coding: str | None) -> bool:
-        """Learn from an answer to a body with this coding; whether to send it again with another.
+        """Learn from an answer to a body with this coding; return whether to try another coding.
 
-        A server that answers 415 gets the next one (RFC 7694), and is never asked again.
+        A server that answers 415 gets the next coding (RFC 7694), and never this coding again.
         """
         accepted = headers.get("accept-encoding")
         if status == 415 and coding is not None:
@@ -124,7 +124,7 @@ class Codings:
 
 
 def codings_offered(accepted: str) -> list[str | None]:
-    """What a server that sends this Accept-Encoding in an answer can be sent (RFC 7694)."""
+    """The codings that a server reads, by the Accept-Encoding of an answer (RFC 7694)."""
     names = set()
     for item in accepted.lower().split(","):
         name, _, parameters = item.partition(";")

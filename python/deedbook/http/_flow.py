@@ -1,9 +1,9 @@
-"""The decisions of a sender, without I/O: what to do next, and what an outcome means.
+"""The decisions of a sender, without I/O: the next step, and the meaning of an outcome.
 
-A worker is a generator. It yields what is to be done (`Step`) and gets what came of it; an error
-of the step is thrown into it. `Sender` runs workers in threads, `AsyncSender` in tasks; what they
-decide is here alone. Steps of one flow are yielded and answered one at a time (under a lock), and
-carried out at once.
+A worker is a generator. A worker yields a `Step` and gets the outcome; an error of the step is
+thrown into the worker. `Sender` runs workers in threads, `AsyncSender` in tasks; only this module
+decides. Under a lock, the workers of a flow yield steps and get outcomes. The drivers carry out the
+steps of all workers at the same time.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from deedbook.http._steps import (
 from deedbook.transient import Batch, DataResult
 
 FETCH_BATCHES = 16
-"""Batches to fetch at once: each fetch ends the batch that is being filled."""
+"""Batches to fetch at once, because each fetch ends the unfinished batch."""
 
 
 @dataclass
 class _Taken:
-    """A batch that was fetched and is not done."""
+    """A fetched batch with unsent records."""
 
     batch: Batch
     removable: Any
     job: Job | None = None
-    """Who sends it, from when it leaves the queue."""
+    """The job that sends the batch, once the batch has left the queue."""
 
 
 class Flow(Pace):
-    """What all workers of one sender share. Its driver calls it, one call at a time."""
+    """The common state of a sender's workers. The driver makes a single call at a time."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -63,12 +63,12 @@ class Flow(Pace):
         self._drained = 0
         self._closing = False
 
-    # -- what the driver asks for ------------------------------------------------------------------
+    # -- calls of the driver -----------------------------------------------------------------------
 
     def ask_drain(self) -> int:
         """Empty the store as soon as possible; give the result to `is_drained`.
 
-        Attempts that wait after a failure are made now, unless the server asked for the wait.
+        Attempts that wait after a failure begin now, unless the server asked for the wait.
         """
         self._asked += 1
         self._no_problem()
@@ -94,7 +94,7 @@ class Flow(Pace):
         self._stop_at = inf
 
     def release(self) -> list[Release]:
-        """Forget the batches that nobody works on; return the steps that give them back."""
+        """Forget the batches without a worker; return the steps that give the batches back."""
         for taken in self._queue:
             del self._in_flight[taken.batch.id]
         left = [*self._left.values(), *self._queue]
@@ -103,13 +103,13 @@ class Flow(Pace):
         return [Release(taken.batch, taken.removable) for taken in left]
 
     def drained(self, before: SenderStats, *, empty: bool) -> Drained:
-        """What a drain came to that began with these counters."""
+        """The result of a drain that began with these counters."""
         now = self.tally.values
         dead = now.events_dead - before.events_dead
         return Drained(empty, now.events_sent - before.events_sent, dead)
 
     def snapshot(self) -> SenderStats:
-        """The counters now, with those of the store."""
+        """The counters now, with the store's counters."""
         stats = getattr(self.settings.store, "stats", None)
         held = stats() if stats is not None else None
         return replace(
@@ -122,7 +122,7 @@ class Flow(Pace):
     # -- workers -----------------------------------------------------------------------------------
 
     def worker(self) -> Worker:
-        """Send batches until the sender stops, or others are started in its place."""
+        """Send batches until the sender stops, or until new workers replace this worker."""
         return self._work(Job(self._opened))  # known now, not when the worker gets to run
 
     def _work(self, job: Job) -> Worker:
@@ -134,7 +134,7 @@ class Flow(Pace):
         return True
 
     def once(self) -> Worker:
-        """Fetch one batch and try it once; what is not done stays in the store."""
+        """Fetch a batch and try once; unsent events stay in the store."""
         job = Job(self._opened, once=True)
         if self._is_one_left_over():
             return False
@@ -148,7 +148,7 @@ class Flow(Pace):
         return True
 
     def _take(self, job: Job) -> Generator[Step, Any, _Taken | None]:
-        """The next batch, fetched if need be; None when it is time to end."""
+        """The next batch, fetched if need be; None at the end."""
         while True:
             self._check_stop(job)
             wait = self._fetch_at - self.settings.clock.monotonic()
@@ -172,12 +172,12 @@ class Flow(Pace):
                 yield Wait(wait)
 
     def _is_one_left_over(self) -> bool:
-        """Whether a worker that was to stop is still at a batch: no other may overtake it."""
+        """Whether a stopped worker still sends a batch, so that no other worker may overtake."""
         jobs = (taken.job for taken in self._in_flight.values())
         return any(job is not None and self._is_left_over(job) for job in jobs)
 
     def _fetch(self, job: Job, count: int) -> Generator[Step, Any, bool]:
-        """Fetch ``count`` batches more than are in flight; whether there was a new one."""
+        """Fetch ``count`` batches more than are in flight; return whether a batch is new."""
         wanted = count + len(self._in_flight)
         if not self._fetching:
             self._removed.clear()
@@ -198,15 +198,15 @@ class Flow(Pace):
                 new.append(taken)
         self._queue.extend(new)
         full = result is not None and len(result.data) >= wanted
-        # Fetching ends the batch that is being filled: without more to find, not too often.
+        # A fetch ends the unfinished batch, so fetch less often while the store has no more.
         pause = 0 if full else self.settings.interval_seconds
         self._fetch_at = self.settings.clock.monotonic() + pause
         return bool(new)
 
     def _deliver(self, job: Job, taken: _Taken) -> Generator[Step, Any, None]:
-        """Send a batch part by part, then remove it; it stays in the store if we are stopped.
+        """Send a batch part by part, then remove the batch. A stop leaves the batch.
 
-        Also if it is damaged, and then the store is asked for it again.
+        A damaged batch also stays, and the store reads the batch again.
         """
         batch, taken.job = taken.batch, job
         done = False
@@ -218,7 +218,7 @@ class Flow(Pace):
                     yield from self._bury(job, part, part.reason, None, 0)
                 elif (yield from self._send(job, part)) == "split":
                     parts.extendleft(reversed(part.halves()))
-            # Only now: each of its events is accepted, or durably a dead letter.
+            # Only now is every event accepted, or durably a dead letter.
             yield from self._must(job, Remove(batch, taken.removable), "removing")
             self._removed.add(batch.id)
             done = True
@@ -235,7 +235,7 @@ class Flow(Pace):
             self.tell()
 
     def _send(self, job: Job, part: Part) -> Generator[Step, Any, Action]:
-        """Send one part until it is accepted, buried, or has to be split."""
+        """Send a part until the server accepts the part, the part is buried, or a split is due."""
         attempts = failures = 0
         prepared: Prepared | None = None
         while True:
@@ -263,7 +263,7 @@ class Flow(Pace):
             if action == "refuse":
                 yield from self._bury(job, part, str(answer), answer.status, attempts)
                 return action
-            # Where the sender is refused, that says nothing of the events.
+            # A refusal of the sender says nothing about the events.
             failures += action == "retry"
             if failures >= (self.settings.policy.attempts_max or inf):
                 held = "" if failures == attempts else f", {failures} of which failed"
@@ -278,7 +278,8 @@ class Flow(Pace):
         part = prepared.part
         dropped = self.settings.partly_refused(answer)
         if dropped is not None:
-            # Which ones is not known, so all are kept; a replay repeats those that were taken.
+            # The server does not name the dropped events, so keep all. A replay repeats the
+            # accepted events.
             count, message = dropped
             reason = (
                 f"the endpoint dropped {count} of these {part.count} events: {printable(message)}"

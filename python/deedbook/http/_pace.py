@@ -1,4 +1,4 @@
-"""When a flow goes on, when it waits, and when it gives up."""
+"""The pace of a flow: going on, waiting, giving up."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from deedbook.http._steps import Bury, Plan, Prepare, Send, Step, Wait
 log = logging.getLogger("deedbook.http")
 
 _READING: Final = (Plan, Prepare, Send, Bury)
-"""What reads the events of a batch."""
+"""The step that reads the events of a batch."""
 
 
 class Stopped(Exception):
-    """The sender stops; what is not done stays in the store."""
+    """The sender stops; unsent events stay in the store."""
 
 
 class Damaged(Exception):
-    """A batch is not any more what it was when it was fetched; its cause says where."""
+    """A batch changed after the fetch. The cause names the place."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What sends a batch: a worker, or one attempt."""
+    """The sender of a batch: a worker, or a single attempt."""
 
     opened: int
-    """Which opening of the flow it is of. A worker of an earlier one is left over: it was held up
-    in a request for longer than its sender waited, and must not go on beside the present ones."""
+    """The number of the flow's opening. A worker of an earlier opening is left over: a request took
+    longer than the sender waited. A worker left over must not go on next to the present workers.
+    """
     once: bool = False
-    """Whether it is one attempt: its caller waits for it, and it ends by itself."""
+    """Whether the job is a single attempt: the caller waits until the attempt ends by itself."""
 
 
 class Pace:
@@ -50,11 +51,11 @@ class Pace:
         """Why nothing is sent though all is up: the endpoint refuses the sender, or the store or
         the dead letters fail."""
         self.cause: BaseException | None = None
-        """The error that caused it, if there was one."""
+        """The error behind the problem, if any."""
         self.patient = True
-        """Whether workers go on at a problem; else they end, and the first problem stays."""
+        """Whether workers go on after a problem. If not, all end, and the first problem stays."""
         self.tell: Callable[[], None] = lambda: None
-        """Called when something changed that others may wait for."""
+        """Called after each change that others may wait for."""
         self._limiter = Limiter(settings.rates)
         self._damaged_in_a_row = 0
         self._asked = 0
@@ -63,7 +64,7 @@ class Pace:
         self._stop_at = inf
 
     def stop(self) -> None:
-        """Let workers end as soon as they ask."""
+        """Let workers end at the next step."""
         self._stop_at = -inf
 
     def error(self) -> IoError:
@@ -73,10 +74,10 @@ class Pace:
         return error
 
     def _turn(self, job: Job, size_bytes: int, events: int) -> Generator[Step, Any, None]:
-        """Wait until the rates and the server allow a request; it counts from then on.
+        """Wait until the rates and the server allow a request, then count the request.
 
-        Not from before the wait: one that is given up in it was not made, and those that waited
-        for the server would leave all at once. Another worker may have come first meanwhile.
+        Counting before the wait would count requests given up during the wait, and would let all
+        requests that wait for the server leave at once. Another worker may come first meanwhile.
         """
         clock = self.settings.clock
         while True:
@@ -87,9 +88,10 @@ class Pace:
         self._limiter.count(size_bytes, events, now)
 
     def _pause(self, job: Job, seconds: float, hasty: bool = False) -> Generator[Step, Any, None]:
-        """Wait so long, and until the server allows requests; `Stopped` if the job is to stop.
+        """Wait for the time, and until the server allows requests; `Stopped` if the job must stop.
 
-        Also at once if that would be after the deadline. If ``hasty``, `ask_drain` ends it.
+        `Stopped` at once if the wait would end after the deadline. If ``hasty``, `ask_drain` ends
+        the wait.
         """
         clock = self.settings.clock
         begun, asked = clock.monotonic(), self._asked
@@ -113,10 +115,10 @@ class Pace:
         return job.opened != self._opened and not job.once
 
     def _must(self, job: Job, step: Step, doing: str) -> Generator[Step, Any, Any]:
-        """Carry out a step of the store or the dead letters, again and again until it works.
+        """Repeat a step of the store or the dead letters until the step succeeds.
 
-        Once also after the deadline: what was accepted shall not be sent again. `Damaged` where
-        that is of no use, because the batch was changed after it was fetched.
+        The step also runs once after the deadline, because the sender must not send accepted events
+        again. `Damaged` if repeating is useless, because the batch changed after the fetch.
         """
         failures = 0
         while True:
@@ -140,9 +142,9 @@ class Pace:
                 return outcome
 
     def _fetch_anew(self, job: Job, damaged: Damaged) -> Generator[Step, Any, None]:
-        """Have the store look again at a batch that was damaged after it had looked.
+        """Have the store check a batch again that was damaged after the last check.
 
-        A store that gives the same again is a problem.
+        The same batch again is a problem.
         """
         self._damaged_in_a_row += 1
         if self._damaged_in_a_row > 1:
@@ -153,7 +155,7 @@ class Pace:
         yield from self._pause(job, delay, hasty=True)
 
     def _is_problem(self, problem: str, cause: BaseException | None) -> None:
-        """Note what waiting may not cure, and end if no caller wants to wait."""
+        """Note a problem that waiting may not cure, and end if no caller wants to wait."""
         if self.patient or self.problem is None:
             self.problem, self.cause = problem, cause
         self.tell()
@@ -161,7 +163,7 @@ class Pace:
             raise Stopped
 
     def _no_problem(self) -> None:
-        """Forget the problem, unless workers ended at it: a call that waits for them reports it."""
+        """Forget the problem, unless workers ended: a waiting call then reports the problem."""
         if self.patient:
             self.problem = self.cause = None
 

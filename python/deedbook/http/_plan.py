@@ -1,4 +1,4 @@
-"""Which records of a batch go into which request."""
+"""Dividing the records of a batch into requests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from deedbook.transient import Batch, Envelope, Sealed
 
 @dataclass(frozen=True)
 class Limits:
-    """What an endpoint takes in one request; None: no limit."""
+    """The limits of an endpoint for a request; None: no limit."""
 
     batch_events_max: int | None = None
     """Events in a request."""
     batch_bytes_max: int | None = None
-    """Bytes of its body, before compression."""
+    """Bytes of the body, before compression."""
     event_bytes_max: int | None = None
-    """Bytes of one event."""
+    """Bytes of an event."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -29,42 +29,41 @@ class Limits:
 
 @dataclass(frozen=True)
 class Part:
-    """Records ``start`` to before ``stop`` of a batch: what one request carries."""
+    """Records ``start`` to before ``stop`` of a batch, for a single request."""
 
     batch: Batch
     start: int
     stop: int
     reason: str | None = None
-    """Why it cannot be sent at all, if so."""
+    """The reason if the part can never be sent."""
 
     @property
     def count(self) -> int:
-        """How many records it holds."""
+        """The number of records."""
         return self.stop - self.start
 
     @property
     def id(self) -> str:
-        """The batch's id, and the range unless it is the whole batch: the same at each attempt."""
+        """The batch's id, with the range of a smaller part. Equal for all attempts."""
         if self.count == self.batch.count:
             return self.batch.id
         return f"{self.batch.id}.{self.start}-{self.stop}"
 
     def halves(self) -> tuple[Part, Part]:
-        """Two parts that make this one. The same range is always divided in the same place."""
+        """The two halves of the part. The same range always has the same halves."""
         middle = (self.start + self.stop + 1) // 2
         return Part(self.batch, self.start, middle), Part(self.batch, middle, self.stop)
 
 
 def plan(batch: Batch, envelope: Envelope | None, limits: Limits) -> list[Part]:
-    """The parts in which a batch is sent, in order; together they hold each record once.
+    """The parts of a batch, in order; together the parts hold each record once.
 
-    Reads the records once if there are limits. `ValueError` if they are not as many as the batch
-    says.
+    Reads the records once if there are limits. `ValueError` if the batch's count is wrong.
     """
     if limits == Limits():
         return [Part(batch, 0, batch.count)] if batch.count else []
     sealed = batch.envelope if envelope is None else envelope.seal()
-    # 8 bytes for each record: their sizes, not their payloads.
+    # 8 bytes for each record: the sizes, not the payloads.
     sizes = array("Q", map(len, batch.records()))
     if len(sizes) != batch.count:
         raise ValueError(f"{batch!r} gave {len(sizes)} records")

@@ -1,4 +1,4 @@
-"""What an answer means: statuses, the delay before the next attempt, Retry-After."""
+"""The meaning of an answer: statuses, the delay before the next attempt, Retry-After."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Final, Literal
 from deedbook._errors import InvalidArgumentError
 
 Action = Literal["accept", "retry", "split", "refuse", "hold"]
-"""What to do after an answer.
+"""The next step after an answer.
 
 - ``accept``: the server has the events.
 - ``retry``: temporary; send the same again after a delay.
-- ``split``: something in the batch is wrong or it is too large; send each half, and a single event
-  to the dead letters.
+- ``split``: the batch is too large or has a wrong event; send each half, and a single event to the
+  dead letters.
 - ``refuse``: permanent; the events go to the dead letters.
-- ``hold``: the server refuses the sender, not the events (a wrong key or URL): they stay in the
-  store and are tried again after the longest delay, while `stats` shows the problem.
+- ``hold``: the server refuses the sender, not the events (a wrong key or URL). The events stay in
+  the store until the next attempt after the longest delay, and `stats` shows the problem.
 """
 
 ACTIONS: Final = ("accept", "retry", "split", "refuse", "hold")
@@ -47,14 +47,14 @@ STATUSES: Final[Mapping[int, Action]] = {
     451: "hold",
     511: "hold",
 }
-"""What statuses mean, beside the rule for their hundreds: see `action_for`."""
+"""The meaning of statuses that break the rule for their hundreds: see `action_for`."""
 
 _HUNDREDS: Final[Mapping[int, Action]] = {2: "accept", 3: "hold", 4: "refuse", 5: "retry"}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one request: a status, or the error that prevented one."""
+    """The outcome of a request: a status, or the error that prevented an answer."""
 
     status: int | None
     """The HTTP status, or None if there was no answer."""
@@ -65,7 +65,7 @@ class Answer:
     error: str | None = None
     """Why there was no answer."""
     hold: bool = False
-    """Whether trying soon again is of no use: the server's certificate is not trusted."""
+    """Whether a quick retry is useless, because the server's certificate is not trusted."""
 
     def __str__(self) -> str:
         if self.status is None:
@@ -75,29 +75,30 @@ class Answer:
 
 
 def printable(text: str) -> str:
-    """What others sent or named, as one line that can be logged, shown by a terminal and stored.
+    """Foreign text as a line that is safe to log, to print on a terminal and to store.
 
-    A lone surrogate, which JSON may hold and UTF-8 may not, is replaced like a control character.
+    A lone surrogate is replaced like a control character: JSON may hold surrogates, UTF-8 may not.
     """
     return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Which statuses mean what, and how long to wait."""
+    """The meaning of statuses, and the length of waits."""
 
     statuses: Mapping[int, Action] = field(default_factory=dict)
-    """Statuses that mean something else here than in `STATUSES`."""
+    """Statuses with another meaning than in `STATUSES`."""
     delay_seconds: float = 0.5
-    """The first delay is at most this; each later one at most twice the one before."""
+    """The longest first delay. Each later delay is at most twice as long as the delay before."""
     delay_seconds_max: float = 60.0
-    """No delay is longer, unless the server asks for it."""
+    """The longest delay, unless the server asks for a longer delay."""
     retry_after_seconds_max: float = 3600.0
     """The longest wait that a server can ask for by Retry-After."""
     attempts_max: int | None = None
-    """After so many attempts that mean ``retry``, by an answer or none, the events go to the dead
-    letters; by default never. Those that mean ``hold`` do not count. Attempts are counted from 0
-    again by each drain, `send_once` and process: nothing about them is stored."""
+    """After so many ``retry`` attempts, with or without an answer, the events go to the dead
+    letters; by default never. Attempts with ``hold`` do not count. Each drain, `send_once` and
+    process counts from 0 again, because nothing stores the count.
+    """
 
     def __post_init__(self) -> None:
         for status, action in self.statuses.items():
@@ -112,7 +113,7 @@ class Policy:
             raise InvalidArgumentError(f"attempts_max is {self.attempts_max}, not 1 or more")
 
     def action_for(self, answer: Answer) -> Action:
-        """What to do after an answer. Without one: retry, or hold."""
+        """The next step after an answer. Without an answer: retry, or hold."""
         status = answer.status
         if status is None:
             return "hold" if answer.hold else "retry"
@@ -124,7 +125,7 @@ class Policy:
     def delay_after(self, failures: int, chance: random.Random) -> float:
         """Seconds to wait after so many failures in a row: evenly from 0 to a bound that doubles.
 
-        This is "full jitter": senders that failed together do not come back together.
+        With "full jitter", senders that failed together do not come back together.
         """
         # Beyond 2**60 nothing grows, and a float overflows.
         bound = self.delay_seconds * 2.0 ** min(failures - 1, 60)
@@ -142,7 +143,7 @@ class Policy:
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds from now until the time of the header Retry-After, 0 or more; None without one.
 
-    A date counts from the answer's own Date, so that a clock that is wrong does no harm.
+    A date counts from the answer's own Date, so a wrong clock does no harm.
     """
     text = headers.get("retry-after", "").strip()
     if not text:

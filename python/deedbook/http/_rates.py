@@ -1,4 +1,4 @@
-"""Limits on how much is sent in a second, and the clock that they go by."""
+"""Limits on the requests in a second, and the clock for the limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deedbook._errors import InvalidArgumentError
 
 
 class Clock:
-    """The time, as senders see it; a test gives them another."""
+    """The time for senders; a test uses another clock."""
 
     def monotonic(self) -> float:
         """Seconds that never go back."""
@@ -20,7 +20,7 @@ class Clock:
         return time.time()
 
     def wait_seconds(self, seconds: float) -> float:
-        """How long to block when a sender has to wait: ``seconds``, unless a test skips them."""
+        """The time to block for a wait: ``seconds``, unless a test skips waits."""
         return seconds
 
 
@@ -29,9 +29,9 @@ class Rates:
     """How much may be sent in a second, over all connections; None: no limit."""
 
     bytes_per_second: float | None = None
-    """Bytes of bodies, as they are on the wire."""
+    """Bytes of bodies on the wire."""
     events_per_second: float | None = None
-    """Events, whatever their size."""
+    """Events of any size."""
     requests_per_second: float | None = None
     """Requests, retries included."""
 
@@ -42,10 +42,10 @@ class Rates:
 
 
 class Limiter:
-    """Delays requests so that over time the rates hold; a second's worth may go at once."""
+    """Delays requests to keep the rates over time. A second's worth may go at once."""
 
     def __init__(self, rates: Rates) -> None:
-        # What was sent is paid for until then, by each rate.
+        # The time until which each rate has paid for the sent requests.
         self._paid: list[tuple[float | None, float]] = [
             (rates.bytes_per_second, float("-inf")),
             (rates.events_per_second, float("-inf")),
@@ -53,10 +53,10 @@ class Limiter:
         ]
 
     def delay(self, now: float) -> float:
-        """Seconds until a request may go, whatever its size; 0 or less: it may go now.
+        """Seconds until a request of any size may go; 0 or less: now.
 
-        A request waits until those before it are paid for, but never for itself, so that one which
-        is larger than a second's worth can go, too.
+        A request waits until the earlier requests are paid for, but never for itself. A request
+        larger than a second's worth can therefore go, too.
         """
         return max((paid - now for rate, paid in self._paid if rate is not None), default=0.0)
 

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from deedbook.http.presets import Preset
     from deedbook.transient import DataStore
 
-# For threads to end after their connections were ended, seconds.
+# Seconds for threads to end after the end of their connections.
 _GRACE_SECONDS = 2.0
 
 
 class Sender:
-    """Sends the events of a store to a URL, each at least once, and removes what has arrived.
+    """Sends the events of a store to a URL, each at least once, and removes the accepted events.
 
     ``with Sender(store, url) as sender:`` sends in the background, by threads; `drain` and
     `send_once` send on demand. An event leaves the store only after the server answered 2xx, or
     after it is a dead letter on stable storage. Options, with their defaults:
 
-    - ``preset``: what an endpoint wants (`deedbook.http.presets`); the options below come first.
+    - ``preset``: the needs of an endpoint (`deedbook.http.presets`); the options below come first.
     - ``envelope`` (the store's): header, footer, separator around the events.
-    - ``headers``: headers of each request, beside Content-Type (JSON) and User-Agent.
+    - ``headers``: headers of each request, in addition to Content-Type (JSON) and User-Agent.
     - ``dead_letters`` (``.deedbook/dead-letters`` in the store's ``path``; ``dead-letters-BASE``
       for another ``base`` than "events"): a folder, or a `DeadLetters`.
     - ``key_header`` ("Idempotency-Key"): carries the batch's id, the same for each attempt, also
@@ -45,8 +45,8 @@ class Sender:
     - ``limits`` (none): a `Limits`; larger batches are sent in parts.
     - ``policy``: a `Policy` of statuses and delays.
     - ``rates`` (none): a `Rates`.
-    - ``compression`` (None): "gzip", "zstd", or "auto", which takes what an answer's
-      Accept-Encoding names. A server that answers 415 is sent gzip, then plain bodies.
+    - ``compression`` (None): "gzip", "zstd", or "auto", which follows an answer's Accept-Encoding.
+      After an answer 415, the server gets gzip, then plain bodies.
     - ``concurrency`` (1): requests at a time; with more than 1, batches may arrive out of order.
     - ``interval_seconds`` (5): how long events may wait in a batch that is not full.
     - ``request_seconds`` (300): how long one attempt may take, from connecting to the answer.
@@ -54,8 +54,8 @@ class Sender:
       the server to take or give the next byte.
     - ``ssl_context``: for https, instead of the system's certificates.
 
-    InvalidArgumentError names the option that is wrong, ImportError what to install. Threads
-    may share a sender; after a fork the child's refuses every call (ForkedError).
+    InvalidArgumentError names the wrong option, ImportError the package to install. Threads may
+    share a sender; after a fork the child's refuses every call (ForkedError).
     """
 
     def __init__(
@@ -80,39 +80,39 @@ class Sender:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Where events go that the endpoint refuses."""
+        """The folder of the events that the endpoint refuses."""
         return self._settings.dead_letters
 
     def start(self) -> None:
-        """Send in the background from now on. Nothing happens if it does already."""
+        """Send in the background from now on. A second call does nothing."""
         with self._locked():
             self._wanted = True
             if not self._threads and not self._draining:  # else the drain's end starts them
                 self._start(patient=True)
 
     def flush(self) -> None:
-        """Send now what is in the store, without waiting for it.
+        """Send the stored events now, without waiting for the result.
 
-        Attempts that were put off are made now, unless the server asked for the delay.
+        Delayed attempts begin now, unless the server asked for the delay.
         """
         with self._locked():
             self._flow.ask_drain()
             self._changed.notify_all()
 
     def drain(self, timeout_seconds: float | None = None) -> Drained:
-        """Send until the store is empty, or the time is over; what came of it.
+        """Send until the store is empty, or the time is over; return the counts.
 
-        The result is true if nothing waits and nothing was refused: `Drained` has the counts. What
-        the server refused waits no longer, it is in `dead_letters`. Nobody waits for the files that
+        The result is true if nothing waits and nothing was refused: `Drained` has the counts.
+        Refused events no longer wait, but lie in `dead_letters`. Nobody waits for the files that
         other stores write or are sending.
 
-        `IoError` if that cannot come by waiting: the endpoint refuses the sender, or the store or
-        the dead letters fail. The events are kept. If nothing was sent in the background before,
-        nothing is afterwards; such drains come one after the other.
+        `IoError` if waiting cannot help: the endpoint refuses the sender, or the store or the dead
+        letters fail. The store keeps the events. A drain does not start sending in the background.
+        Drains without background sending run one after the other.
         """
         end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         with self._locked():
-            # A drain ends the threads that it began: this one must not rely on another's.
+            # A drain ends its own threads, so another drain must not rely on them.
             alone = self._changed.wait_for(
                 lambda: not self._draining or self._closed, timeout_seconds
             )
@@ -139,11 +139,11 @@ class Sender:
                 self._end_drain()
 
     def send_once(self) -> bool:
-        """Try once to send the oldest batch; whether it was sent and removed.
+        """Try once to send the oldest batch; return whether the batch was sent and removed.
 
-        False also if the store is empty, or a request of a drain that ran out of time has not ended
-        yet. `IoError` if the endpoint refuses the sender; an error of the store or the dead letters
-        is raised as it is.
+        False also if the store is empty, or while a request of a late drain still runs. `IoError`
+        if the endpoint refuses the sender; an error of the store or the dead letters is raised
+        unchanged.
         """
         with self._locked():
             if not self._threads:
@@ -154,10 +154,10 @@ class Sender:
         return sent
 
     def close(self, timeout_seconds: float = 10.0) -> bool:
-        """Send what is in the store until the time is over, then end; whether it is empty.
+        """Send the stored events until the time is over, then end; whether the store is empty.
 
-        Requests under way at the end of the time are ended, and their events stay in the store. A
-        sender that does not send in the background sends nothing more. A second call does nothing
+        At the end of the time, the sender ends the requests under way, and their events stay in the
+        store. Without background sending, the sender sends nothing more. A second call does nothing
         and returns the same; in the child of a fork it is False.
         """
         if self._pid != os.getpid():
@@ -183,7 +183,7 @@ class Sender:
         return self._empty
 
     def stats(self) -> SenderStats:
-        """What was sent, retried, refused and dropped so far, also of a sender that is closed."""
+        """Counts of the events sent, retried, refused and dropped so far, also after `close`."""
         self._check_process()
         with self._changed:
             return self._flow.snapshot()
@@ -201,7 +201,7 @@ class Sender:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """The lock, for what only an open sender does."""
+        """The lock, for calls that need an open sender."""
         self._check_process()
         with self._changed:
             if self._closed:
@@ -243,7 +243,7 @@ class Sender:
             perform(self._settings, step)
 
     def _end_drain(self) -> None:
-        """End the threads of a drain, and begin those that were asked for meanwhile."""
+        """End the threads of a drain, and begin the threads requested meanwhile."""
         try:
             self._end_threads()
         finally:
@@ -264,7 +264,7 @@ class Sender:
             raise
 
     def _drive(self, worker: Worker) -> bool:
-        """Carry out what a worker asks for. The lock is held while it decides, and only then."""
+        """Carry out the steps of a worker. Holds the lock only while the worker decides."""
         with self._changed:
             try:
                 return self._answer(worker)

@@ -1,4 +1,4 @@
-"""What a sender did so far, as values."""
+"""The results of a sender so far, as values."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SenderStats:
-    """Counters since the sender was made, and how it stands."""
+    """Counters since the creation of the sender, and the present state."""
 
     batches_sent: int = 0
-    """Batches that are done and removed from the store, those with dead letters included."""
+    """Batches done and removed from the store, batches with dead letters included."""
     events_sent: int = 0
     """Events that the server accepted."""
     bytes_sent: int = 0
-    """Bytes of accepted bodies, as they were on the wire."""
+    """Bytes of accepted bodies on the wire."""
     requests: int = 0
-    """Requests made, those without an answer included."""
+    """Requests made, with or without an answer."""
     retries: int = 0
-    """Requests that repeated one."""
+    """Repeated requests."""
     splits: int = 0
-    """Requests that were refused as a whole and went on in halves."""
+    """Requests refused as a whole and then sent in halves."""
     events_dead: int = 0
     """Events written to the dead letters."""
     events_partly_refused: int = 0
-    """Events of accepted requests that the server says it dropped; they are dead letters, too."""
+    """Events of accepted requests that the server dropped by its own account; also dead letters."""
     wait_seconds: float = 0.0
-    """Time for which attempts were put off: after failures, and by limits on rates."""
+    """The delay of attempts in all: after failures, and by limits on rates."""
     failures_in_a_row: int = 0
     """Requests without success since the last accepted one."""
     last_status: int | None = None
     """Status of the last answer."""
     last_error: str | None = None
-    """The last thing that went wrong, if nothing went well since."""
+    """The last problem, if no request succeeded since."""
     batches_in_flight: int = 0
     """Batches fetched and not yet done."""
     events_dropped: int = 0
-    """Events that the store dropped to make room, if it counts them."""
+    """Events that the store dropped to make room, if the store counts."""
     events_rejected: int = 0
-    """Events that the store refused because it was full, if it counts them."""
+    """Events that the full store refused, if the store counts."""
 
     def to_dict(self) -> dict[str, Any]:
         """The values by name."""
@@ -48,21 +48,21 @@ class SenderStats:
 
 @dataclass(frozen=True)
 class Drained:
-    """What a drain came to. True if the store was found empty and the server took every event."""
+    """The result of a drain. True if the store was empty and the server accepted every event."""
 
     empty: bool
     """Whether the sender found nothing more to send before the time was over."""
     events_sent: int = 0
     """Events that the server accepted meanwhile."""
     events_refused: int = 0
-    """Events that became dead letters meanwhile; they do not wait any more."""
+    """Events that became dead letters meanwhile and no longer wait."""
 
     def __bool__(self) -> bool:
         return self.empty and not self.events_refused
 
 
 class Tally:
-    """The counters while they change."""
+    """The counters of a running sender."""
 
     def __init__(self) -> None:
         self.values = SenderStats()

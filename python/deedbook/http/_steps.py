@@ -1,4 +1,4 @@
-"""What a flow asks its driver to do, and the part of it that any thread can carry out."""
+"""The steps of a flow for its driver, and the steps that any thread can carry out."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Release:
-    """Close a batch and leave it in the store, for whoever sends next."""
+    """Close a batch and leave the batch in the store, for the next sender."""
 
     batch: Batch
     removable: Any
@@ -72,14 +72,14 @@ class Release:
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait so many seconds (None: for ever), or until something changed."""
+    """Wait so many seconds (None: forever), or until a change."""
 
     seconds: float | None
 
 
 Step: TypeAlias = Fetch | Plan | Prepare | Send | Bury | Remove | Release | Wait
 Worker: TypeAlias = Generator[Step, Any, bool]
-"""Returns whether it ended by itself: nothing stopped it, and what it was to do is done."""
+"""Returns whether the worker finished the job, without a stop."""
 
 
 def perform(settings: Settings, step: Step) -> Any:

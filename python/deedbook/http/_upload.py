@@ -1,6 +1,6 @@
-"""A request body for aiohttp: read in a thread, and given up where the server takes no more.
+"""A request body for aiohttp: read in a thread, and given up if the server stops reading.
 
-Importing this needs aiohttp.
+Importing the module needs aiohttp.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http import StreamWriter
 
-# What a server must take within the time for its next byte: little, so that a slow link passes.
+# The bytes that a server must read within the time for a byte: few, so a slow link passes.
 _WRITE_BYTES = 1 << 15
 
 
 class Upload(Payload):
-    """One attempt to send a body. aiohttp has no limit of time for it, so this has one."""
+    """An attempt to send a body, with a limit of time, because aiohttp has none."""
 
     def __init__(self, prepared: Prepared, worker: Worker, seconds: float) -> None:
         super().__init__(prepared)
         self.failure: Exception | None = None
-        """Why the body could not be read, which aiohttp takes for an error of the connection."""
+        """The error of reading the body. aiohttp would report an error of the connection."""
         self.stalled = False
-        """Whether the server took no byte for so many seconds; the connection was ended."""
+        """Whether the server read no byte for so many seconds, so the attempt ended the connection.
+        """
         self._prepared = prepared
         self._worker = worker
         self._seconds = seconds
@@ -47,7 +48,7 @@ class Upload(Payload):
                 for start in range(0, len(piece), _WRITE_BYTES):
                     with self._limited(transport):
                         await writer.write(piece[start : start + _WRITE_BYTES])
-            # aiohttp would wait for this without a limit; the answer has one of its own.
+            # aiohttp would wait here without a limit; the answer has its own limit.
             with self._limited(transport):
                 await writer.drain()
         except asyncio.CancelledError:
@@ -59,7 +60,7 @@ class Upload(Payload):
         raise TypeError("a body is sent in pieces")
 
     async def _next(self, pieces: Iterator[bytes]) -> bytes | None:
-        """The next piece, read in a thread: it may come from a disk."""
+        """The next piece, read in a thread, because the read may block on a disk."""
         try:
             return await settled(self._worker.submit(next, pieces, None))
         except Exception as error:
@@ -68,7 +69,7 @@ class Upload(Payload):
 
     @contextlib.contextmanager
     def _limited(self, transport: asyncio.Transport) -> Iterator[None]:
-        """While entered, the server has so many seconds to take something."""
+        """While entered, the server has so many seconds to read a byte."""
         handle = asyncio.get_running_loop().call_later(self._seconds, self._give_up, transport)
         try:
             yield

@@ -16,15 +16,15 @@ from deedbook.http._settings import Settings
 if TYPE_CHECKING:
     import urllib3
 
-# Parts of a body that are read and sent at once: larger ones take fewer calls.
+# The size of the pieces of a body: larger pieces need fewer calls.
 _BLOCK_BYTES = 1 << 17
-# So much of an answer's body is read, and for so long after its status: the status decides.
+# The bytes to read of an answer's body, and the time after the status: the status decides.
 ANSWER_BYTES = 2048
 ANSWER_SECONDS = 1.0
 
 
 class Transport:
-    """One endpoint, and the connections to it, which threads share."""
+    """An endpoint, and its connections. Threads share both."""
 
     def __init__(self, settings: Settings) -> None:
         try:
@@ -47,9 +47,9 @@ class Transport:
         )
 
     def send(self, prepared: Prepared, headers: dict[str, str]) -> Answer:
-        """POST a body. Whatever goes wrong is an `Answer` without a status.
+        """POST a body. A failed request is an `Answer` without a status.
 
-        But an error of reading the body is raised: no server has to do with it.
+        But an error of reading the body is raised, because no server caused the error.
         """
         body = _Source(prepared.rewound())
         attempt = self._attempts.current = _Attempt(self._request_seconds)
@@ -79,17 +79,17 @@ class Transport:
             attempt.close()
 
     def abort(self) -> None:
-        """End the requests under way, with an error for those that wait for them."""
+        """End the requests under way, with an error for their callers."""
         for connection in list(self._live):
             _end(connection)
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close the idle connections."""
         self._pool.clear()
 
 
 class _Attempt:
-    """A request, which a timer ends: a server that gives a byte now and then never times out."""
+    """A request with a timer, because a server that sends a byte now and then never times out."""
 
     def __init__(self, seconds: float) -> None:
         self.connection: Any = None
@@ -97,17 +97,17 @@ class _Attempt:
         self._timer = self._started(seconds)
 
     def ends_in(self, seconds: float) -> None:
-        """End it after so many seconds from now. TimeoutError if it has ended meanwhile."""
+        """End the request after so many seconds from now. TimeoutError if already ended."""
         self._timer.cancel()
         self._refuse_over()
         self._timer = self._started(seconds)
 
     def close(self) -> None:
-        """It has its answer, or its error."""
+        """The request has an answer or an error."""
         self._timer.cancel()
 
     def uses(self, connection: Any) -> None:
-        """Note the connection that is to be ended."""
+        """Note the connection to end."""
         self.connection = connection
         self._refuse_over()
 
@@ -128,13 +128,13 @@ class _Attempt:
 
 
 class _Attempts(threading.local):
-    """The attempt that the current thread makes."""
+    """The attempt of the current thread."""
 
     current: _Attempt | None = None
 
 
 def _end(connection: Any) -> None:
-    """End what waits for a connection, with an error."""
+    """End all waits for a connection, with an error."""
     connection.ended = True  # it may be connecting, and have no socket yet
     sock = getattr(connection, "sock", None)
     if sock is not None:
@@ -143,7 +143,7 @@ def _end(connection: Any) -> None:
 
 
 class _Source:
-    """A body that keeps its error: urllib3 takes it for one of the connection."""
+    """A body that keeps its error, because urllib3 would report an error of the connection."""
 
     def __init__(self, body: Readable) -> None:
         self._body = body
@@ -172,9 +172,9 @@ def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
 def _pool_class(
     live: weakref.WeakSet[Any], attempts: _Attempts, send_seconds: float
 ) -> type[urllib3.PoolManager]:
-    """A PoolManager that notes its connections in ``live``, so that they can be ended.
+    """A PoolManager that notes its connections in ``live``, for `abort` to end.
 
-    A server has so many seconds to take the next byte.
+    A server has so many seconds to read the next byte.
     """
     import urllib3.connection
 
@@ -195,7 +195,7 @@ def _pool_class(
             super().putrequest(*args, **options)  # type: ignore[misc]
 
         def send(self, data: Any) -> None:
-            """As of http.client, which gives all of ``data`` the time that connecting has."""
+            """Send with a limit for each piece; http.client has a single limit for ``data``."""
             if self.sock is None:
                 self.connect()
             self.sock.settimeout(send_seconds)  # urllib3 sets it before and after

@@ -1,7 +1,7 @@
-"""What well-known endpoints want: envelope, headers, limits, statuses.
+"""The needs of well-known endpoints: envelope, headers, limits, statuses.
 
-A preset is a value; `dataclasses.replace` makes another one of it. Limits are those that the
-services publish, in bytes before compression.
+A preset is a value; `dataclasses.replace` makes a changed copy. The limits are as published by the
+services, in bytes before compression.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Preset:
-    """What one kind of endpoint wants. A sender's own arguments come before it."""
+    """The needs of a kind of endpoint. A sender's own arguments come before the preset's."""
 
     name: str
-    """The kind of endpoint, in one word."""
+    """The kind of endpoint, in a word."""
     url: str | None = None
-    """Where events go, if there is one place."""
+    """The URL for events, if all users have the same URL."""
     envelope: Envelope | None = None
     """The body around the events; None: the store's own."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # keys are secret
     """Headers of each request."""
     limits: Limits = field(default_factory=Limits)
-    """What it takes in one request."""
+    """The limits for a request."""
     statuses: Mapping[int, Action] = field(default_factory=dict)
-    """Statuses that mean something else to it than to most."""
+    """Statuses with an unusual meaning."""
     partly_refused: Callable[[Answer], tuple[int, str] | None] | None = None
     """How many events an accepting answer says were dropped, and why; None: none."""
 
@@ -54,7 +54,7 @@ class Preset:
 def segment(write_key: str, *, url: str = "https://api.segment.io/v1/batch") -> Preset:
     """Segment's batch API: 2,500 events and 500 KB in a request, 32 KB in an event.
 
-    Segment answers 400 to what is too large, so that a batch with this answer is split, too.
+    Segment answers 400 to a batch that is too large, so a sender splits the batch after a 400, too.
     """
     return Preset(
         "segment",
@@ -96,7 +96,7 @@ def posthog(api_key: str, *, host: str = "https://us.i.posthog.com") -> Preset:
 
 
 def ndjson(url: str | None = None) -> Preset:
-    """JSON lines, each with a newline after it: ``application/x-ndjson``."""
+    """JSON lines, each with a final newline: ``application/x-ndjson``."""
     return Preset(
         "ndjson",
         url=url,

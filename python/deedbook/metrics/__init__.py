@@ -1,11 +1,11 @@
-"""Metrics of logs for Prometheus: what they hold, and what this process did to them.
+"""Metrics of logs for Prometheus: their contents, and the appends and syncs of this process.
 
-`text` gives them in Prometheus' text format, and needs nothing else installed; `Collector` hands
-them to the package ``prometheus-client``. The command ``deedbook metrics`` serves them from outside
-the process that writes.
+`text` returns Prometheus' text format and needs no other package. `Collector` is for the package
+``prometheus-client``. The command ``deedbook metrics`` serves metrics from outside the writing
+process.
 
-A source is an open log, or a path. An open log also counts its appends and syncs. A path is opened
-for reading whenever the metrics are asked for.
+A source is an open log, or a path. An open log also counts its appends and syncs. Each call opens a
+path for reading.
 
 >>> import deedbook, deedbook.metrics
 >>> with deedbook.Wal.open("orders", "a") as orders:
@@ -38,17 +38,17 @@ def text(logs: Mapping[str, Source]) -> str:
 
 
 class Collector:
-    """The same for ``prometheus_client``: register it, and every scrape has the logs as they are.
+    """The metrics of `text` for ``prometheus_client``. Each scrape reads the logs.
 
     ``REGISTRY.register(Collector({"orders": orders, "events": "events.book"}))``
     """
 
     def __init__(self, logs: Mapping[str, Source]) -> None:
         self.logs = logs
-        """Looked up for each scrape, so it may change."""
+        """Read at each scrape, so you may change the mapping."""
 
     def describe(self) -> list[Metric]:
-        """Nothing, so that no log is opened for being registered."""
+        """Nothing, because a registration must not open a log."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -11,31 +11,31 @@ from deedbook._text import escape_steering
 __all__ = ["CONTENT_TYPE", "Family", "Sample", "in_text"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""Of `deedbook.metrics.text`, for an HTTP server."""
+"""The content type of `deedbook.metrics.text`, for an HTTP server."""
 
 
 class Sample(NamedTuple):
-    """One value."""
+    """A value with labels."""
 
     name: str
-    """The family's; of a histogram with ``_bucket``, ``_sum`` or ``_count`` after it."""
+    """The family's name. A histogram adds ``_bucket``, ``_sum`` or ``_count``."""
     labels: Mapping[str, str]
-    """Names and values, such as that of the log."""
+    """Names and values, such as the log's name."""
     value: float
     """The number."""
 
 
 class Family(NamedTuple):
-    """All values of one metric."""
+    """All values of a metric."""
 
     name: str
-    """With ``deedbook_`` before it."""
+    """The name, with the prefix ``deedbook_``."""
     kind: Literal["gauge", "counter", "histogram"]
-    """Its type in Prometheus."""
+    """The type in Prometheus."""
     help: str
-    """What it is, in a sentence."""
+    """The meaning, in a sentence."""
     samples: list[Sample]
-    """Its values, by their labels."""
+    """The values, by their labels."""
 
 
 def in_text(families: Iterable[Family]) -> str:
@@ -49,7 +49,7 @@ def in_text(families: Iterable[Family]) -> str:
 
 
 def number(value: float) -> str:
-    """A number as the text has it: whole ones without a fraction."""
+    """A number in the text format. Whole numbers have no fraction."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(value)

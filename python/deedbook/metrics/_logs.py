@@ -1,4 +1,4 @@
-"""What is measured of a log."""
+"""The metrics of a log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FAMILIES: Final[tuple[tuple[str, _Kind, str], ...]] = (
     ("rejected_records_total", "counter", "Events that a full ledger refused."),
     ("rejected_bytes_total", "counter", "Bytes of refused events."),
 )
-"""In the order in which they are shown, without ``deedbook_``."""
+"""The families in the order of the output, without ``deedbook_``."""
 
 
 class _Found:
@@ -77,7 +77,7 @@ class _Found:
 
 
 def families(logs: Mapping[str, Source]) -> list[Family]:
-    """The metrics of logs. One that cannot be read has ``deedbook_up 0``; the logger says why."""
+    """The metrics of logs. An unreadable log has ``deedbook_up 0``; the logger gives the reason."""
     found = _Found()
     for name, source in logs.items():
         try:
@@ -141,7 +141,7 @@ def _add_stats(found: _Found, labels: Mapping[str, str], stats: Stats) -> None:
 
 
 def _buckets(stats: Stats) -> Iterable[tuple[float, int]]:
-    """Upper bounds in seconds, and how many syncs lay below each but not below the one before."""
+    """Upper bounds in seconds, and the number of syncs between each bound and the bound before."""
     for micros, count in stats.sync_latency:
         yield math.inf if micros == 2**64 - 1 else micros / 1e6, count
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 CHUNK_BYTES = 1 << 16
-"""A body gathers records into pieces of about this size: what it holds in memory."""
+"""A body gathers records into pieces of about this size, and holds a single piece in memory."""
 
 
 class Records(Protocol):
@@ -23,7 +23,7 @@ class Records(Protocol):
 
 
 class Body(io.RawIOBase):
-    """What all bodies have: a name, a known length, and a place from which the next read goes."""
+    """The base of all bodies: a name, a known length, and the position of the next read."""
 
     def __init__(self, id: str, count: int, content_length: int, envelope: Sealed) -> None:
         self._id = id
@@ -34,7 +34,7 @@ class Body(io.RawIOBase):
 
     @property
     def id(self) -> str:
-        """The name of the batch or of the part, the same for each attempt to send it."""
+        """The name of the batch or of the part, the same for each attempt."""
         return self._id
 
     @property
@@ -44,12 +44,12 @@ class Body(io.RawIOBase):
 
     @property
     def content_length(self) -> int:
-        """Bytes of the whole body, whatever was read of it."""
+        """Bytes of the whole body, also after a read."""
         return self._length
 
     @property
     def envelope(self) -> Sealed:
-        """Header, footer and separator of this body."""
+        """The body's header, footer and separator."""
         return self._envelope
 
     def readable(self) -> bool:
@@ -57,11 +57,11 @@ class Body(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """True: an attempt that failed can be repeated."""
+        """True: you can repeat a failed attempt."""
         return True
 
     def tell(self) -> int:
-        """The byte that is read next."""
+        """The position of the next byte to read."""
         self._check_open()
         return self._position
 
@@ -91,10 +91,10 @@ class Body(io.RawIOBase):
 class BatchBody(Body):
     """A request body of records in an envelope: a :class:`deedbook.transient.Batch`.
 
-    ``records`` is asked for the payloads whenever the body is read from its beginning, so that a
-    body takes the memory of one piece however long it is. ``payload_bytes`` is the sum of their
-    lengths; a body whose records give another sum is refused while it is read (`ValueError`),
-    since a request with a wrong Content-Length would end in the middle, or never.
+    Each read from the beginning calls ``records`` for the payloads, so a long body also takes the
+    memory of a single piece. ``payload_bytes`` is the sum of the lengths. If the records give
+    another sum, reading raises `ValueError`, because a request with a wrong Content-Length would
+    end in the middle, or never.
     """
 
     def __init__(

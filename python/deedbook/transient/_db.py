@@ -1,4 +1,4 @@
-"""One store for many threads, with events as JSON values or bytes."""
+"""A store for many threads, with events as JSON values or bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 
 class TransientDB(Generic[StoreT]):
-    """A store that threads share, whatever the store: one call of it at a time.
+    """Any store, shared by threads: the store gets a single call at a time.
 
-    Events are bytes, taken as they are, or a dict or list, kept as compact JSON in UTF-8. A
-    `TransientDB` is a :class:`deedbook.transient.DataStore` itself, so that a sender takes it.
+    Events are bytes, kept unchanged, or a dict or list, kept as compact JSON in UTF-8. A
+    `TransientDB` is a :class:`deedbook.transient.DataStore` itself, so a sender accepts a
+    `TransientDB`.
     """
 
     def __init__(self, store: StoreT) -> None:
@@ -34,10 +35,10 @@ class TransientDB(Generic[StoreT]):
         return self._store
 
     def append(self, data: Buffer | dict[str, Any] | list[Any], /) -> None:
-        """Add one event.
+        """Add an event.
 
-        A value that JSON does not know is a TypeError or ValueError, and so is a string, which
-        might be meant as JSON text or as a JSON string: encode it.
+        A value that JSON does not know is a TypeError or ValueError. A string is an error, too,
+        because a string may mean JSON text or a JSON string: encode strings yourself.
         """
         payload = _payload(data)
         with self._lock:
@@ -46,17 +47,17 @@ class TransientDB(Generic[StoreT]):
     def append_many(
         self, data: Iterable[Buffer | dict[str, Any] | list[Any]], /, **options: Any
     ) -> None:
-        """Add events, in their order; ``options`` as the store's own: ``atomic`` of a ledger."""
+        """Add events, in order. ``options`` go to the store: a ledger has ``atomic``."""
         with self._lock:
             self._store.append_many(map(_payload, data), **options)
 
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
-        """The oldest batches, which stay until they are removed; None if the store is empty."""
+        """The oldest batches, which stay until `remove`; None if the store is empty."""
         with self._lock:
             return self._store.fetch(count, max_bytes)
 
     def remove(self, items: Iterable[Any], /) -> None:
-        """Remove batches by what `fetch` gave as ``removable``."""
+        """Remove batches by the ``removable`` of a `fetch`."""
         with self._lock:
             self._store.remove(items)
 
@@ -71,14 +72,14 @@ class TransientDB(Generic[StoreT]):
             self._store.reset()
 
     def close(self) -> None:
-        """Close the store, if it can be closed."""
+        """Close the store, if the store has ``close``."""
         close = getattr(self._store, "close", None)
         if close is not None:
             with self._lock:
                 close()
 
     def __getattr__(self, name: str) -> Any:
-        # What a store may have besides: they do not change it, or lock by themselves.
+        # Further members of a store. None changes the store without a lock of its own.
         if name in ("base", "path", "release", "stats", "sync"):
             return getattr(self._store, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

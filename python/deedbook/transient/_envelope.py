@@ -1,4 +1,4 @@
-"""What stands around the events of a request: header, footer, separator."""
+"""The text around the events of a request: header, footer, separator."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Text = bytes | Callable[[], bytes]
-"""Bytes, or a function that makes them when a batch is fetched or sent."""
+"""Bytes, or a function that makes the bytes at a fetch or a request."""
 
 
 @dataclass(frozen=True)
 class Envelope:
     """Header, footer and separator of a request body; without arguments a JSON array.
 
-    A function for the header or the footer is called once for each body, so that it can hold the
-    time of sending. The bodies of retries are the same bytes.
+    Each body calls a function for the header or the footer once, so you can put in the time of
+    sending. The bodies of retries are the same bytes.
     """
 
     header: Text = b"["
-    """What stands before the first event."""
+    """The text before the first event."""
     footer: Text = b"]"
-    """What stands after the last one."""
+    """The text after the last event."""
     separator: bytes = b","
-    """What stands between two events."""
+    """The text between two events."""
 
     def seal(self) -> Sealed:
         """Header and footer as bytes, made now."""
@@ -31,17 +31,17 @@ class Envelope:
 
 @dataclass(frozen=True)
 class Sealed:
-    """An envelope whose header and footer are made: what one body has, however often it is sent."""
+    """An envelope with a fixed header and footer. A body keeps it for all attempts."""
 
     header: bytes
-    """What stands before the first event."""
+    """The text before the first event."""
     footer: bytes
-    """What stands after the last one."""
+    """The text after the last event."""
     separator: bytes
-    """What stands between two events."""
+    """The text between two events."""
 
     def length(self, count: int, payload_bytes: int) -> int:
-        """Bytes of a body with so many records that hold so many bytes."""
+        """The length of a body with ``count`` records of ``payload_bytes`` in all."""
         separators = len(self.separator) * max(count - 1, 0)
         return len(self.header) + payload_bytes + separators + len(self.footer)
 

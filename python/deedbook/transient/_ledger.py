@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class LedgerBody(Body):
     """A finished file of a ledger as a request body: a :class:`deedbook.transient.Batch`.
 
-    Every record was checked when the file was fetched, so the body has exactly `content_length`
-    bytes, or reading it is an error (`CorruptError`: the file was changed meanwhile). It holds one
-    record and a piece of 256 KiB in memory, whatever the file's size, and outlives its ledger.
+    The fetch checked every record, so the body has exactly `content_length` bytes. If somebody
+    changed the file since then, reading raises `CorruptError`. The body holds a record and a piece
+    of 256 KiB in memory, for any size of the file, and outlives its ledger.
     """
 
     def __init__(self, file: LedgerFile) -> None:
@@ -44,7 +44,7 @@ class LedgerBody(Body):
 
     @property
     def damages(self) -> list[Damage]:
-        """The damaged stretches of the file, which are not in the body."""
+        """The damaged stretches of the file. The body leaves them out."""
         return self._opened().damages
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
@@ -75,5 +75,5 @@ class LedgerBody(Body):
 
 
 def result_of(files: list[LedgerFile], removable: list[Removable], more: bool) -> DataResult:
-    """What a fetch of a ledger gives."""
+    """The result of a fetch of a ledger."""
     return DataResult([LedgerBody(file) for file in files], removable, more)

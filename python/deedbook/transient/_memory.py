@@ -1,4 +1,4 @@
-"""A store in memory, for tests and for events that need not survive the process."""
+"""A store in memory, for tests and for events that may end with the process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class MemoryStore:
-    """Events in memory: a :class:`deedbook.transient.DataStore` that a crash empties.
+    """Events in memory: a :class:`deedbook.transient.DataStore`, empty after a crash.
 
-    ``header``, ``footer`` and ``separator`` make the body of a batch; without them it is a JSON
-    array. A batch ends when it holds ``batch_bytes`` of payloads or ``batch_records`` events, and
-    when it is fetched. ``max_bytes`` bounds the payloads in the store: then an append is refused
-    (`TooLargeError`), or with ``on_full="drop_oldest"`` the oldest batches go; `stats` counts both.
-    Threads may share a store.
+    ``header``, ``footer`` and ``separator`` make the body of a batch; by default a JSON array. A
+    batch ends at ``batch_bytes`` of payloads, at ``batch_records`` events, and at a fetch.
+    ``max_bytes`` bounds the payloads in the store. A full store refuses an append
+    (`TooLargeError`), or with ``on_full="drop_oldest"`` drops the oldest batches; `stats` counts
+    both. Threads may share a store.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class MemoryStore:
         self._dropped_events = self._dropped_bytes = self._rejected = 0
 
     def append(self, data: Buffer, /) -> None:
-        """Add one event: bytes or what can be seen as bytes, at least one.
+        """Add an event: at least one byte, in any object with a buffer.
 
-        `TooLargeError` if it is longer than ``record_bytes_max`` or the store is full.
+        `TooLargeError` if the event is longer than ``record_bytes_max`` or the store is full.
         """
         payload = self._checked(data)
         with self._lock:
             self._append(payload)
 
     def append_many(self, data: Iterable[Buffer], /) -> None:
-        """Add events; those before one that is refused are in the store."""
+        """Add events. If the store refuses an event, the events before are in the store."""
         for payload in data:
             self.append(payload)
 
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
-        """The oldest batches, ``count`` at most, ``max_bytes`` of payloads at most, but one."""
+        """The oldest batches: at most ``count`` and ``max_bytes`` of payloads, at least a batch."""
         with self._lock:
             self._active = None
             chosen: list[tuple[str, _Records]] = []
@@ -112,7 +112,7 @@ class MemoryStore:
             self._active, self._bytes = None, 0
 
     def stats(self) -> StoreStats:
-        """What the store holds, and what it dropped or refused."""
+        """Counts of the held, dropped and refused events."""
         with self._lock:
             events = sum(len(records.items) for records in self._batches.values())
             return StoreStats(
@@ -174,7 +174,7 @@ class MemoryStore:
 
 
 class _Records:
-    """The events of one batch. A fetched batch gets no more, so bodies read it without a lock."""
+    """The events of a batch. A fetched batch never grows, so bodies read without a lock."""
 
     def __init__(self) -> None:
         self.items: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What a store of events that wait to be sent gives, whatever keeps them."""
+"""The interface of a store of events that wait to be sent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Batch(Protocol):
-    """Events that are sent together: a request body, which any HTTP client reads like a file.
+    """Events to send together: a request body that any HTTP client reads like a file.
 
-    A body begins at 0, ends after `content_length` bytes, and can be read again after ``seek(0)``,
-    always with the same bytes. It is an `io.RawIOBase` without a usable ``fileno``, so that no
-    client takes its length from a file. One thread reads it at a time.
+    A body begins at 0, ends after `content_length` bytes, and gives the same bytes again after
+    ``seek(0)``. A body is an `io.RawIOBase` without a usable ``fileno``, because a client would
+    take the length from the file. Only a single thread may read a body at a time.
     """
 
     @property
@@ -27,7 +27,7 @@ class Batch(Protocol):
 
     @property
     def count(self) -> int:
-        """How many records it holds, from 1 up."""
+        """The number of records, from 1 up."""
 
     @property
     def content_length(self) -> int:
@@ -35,78 +35,78 @@ class Batch(Protocol):
 
     @property
     def envelope(self) -> Sealed:
-        """Header, footer and separator as they are in this body."""
+        """The body's header, footer and separator."""
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """The payloads of the records from ``start`` to before ``stop`` (default: the end).
 
-        It leaves the body's position alone.
+        The body's position stays.
         """
 
     def stream(self) -> AsyncBody:
-        """The body for clients that want an asynchronous iterator, as ``httpx.AsyncClient``."""
+        """The body for clients with asynchronous iterators, such as ``httpx.AsyncClient``."""
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill ``buffer`` with the next bytes of the body; return how many, 0 at its end."""
+        """Fill ``buffer`` with the next bytes of the body; return the number, 0 at the end."""
 
     def read(self, size: int = -1, /) -> bytes | None:
-        """The next ``size`` bytes of the body or fewer; by default all that is left."""
+        """The next ``size`` bytes of the body or fewer; by default all remaining bytes."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to a byte of the body and return it."""
+        """Go to a position in the body and return the position."""
 
     def tell(self) -> int:
-        """The byte of the body that is read next."""
+        """The position of the next byte to read."""
 
     def close(self) -> None:
-        """Release what the batch holds open; it stays in its store."""
+        """Release the batch's open files. The batch stays in the store."""
 
     def __len__(self) -> int: ...
 
 
 class AsyncBody(Protocol):
-    """A body that can only be iterated, again from the beginning each time."""
+    """A body for iteration only. Each iteration begins at the beginning."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
 @dataclass(frozen=True)
 class DataResult:
-    """What `DataStore.fetch` found: the oldest batches, and what to give to `remove` for each."""
+    """The result of `DataStore.fetch`: the oldest batches, each with a token for `remove`."""
 
     data: Sequence[Batch]
     """The batches, oldest first."""
     removable: Sequence[Any]
-    """For each batch in ``data``, in the same order, what removes it from the store."""
+    """The token for `remove` of each batch in ``data``, in the same order."""
     more: bool = False
-    """Whether there are batches that this fetch did not give, by its limits."""
+    """Whether the limits of this fetch left out batches."""
 
 
 @runtime_checkable
 class DataStore(Protocol):
     """Events that wait to be sent, first in, first out.
 
-    A store may be called by several threads at once; `TransientDB` makes one so that is not. A
-    store may also have ``stats()`` (a `StoreStats`), ``sync()``, which returns once everything
-    appended is on stable storage, ``release(items)``, which gives back what will not be sent now,
-    and ``path``, its directory.
+    Several threads may call a store at once; `TransientDB` adds the lock to a store without a lock.
+    A store may also have ``stats()`` (a `StoreStats`), ``sync()``, which returns once all appended
+    events are on stable storage, ``release(items)``, which gives unsent batches back, and ``path``,
+    a directory.
     """
 
     def append(self, data: Buffer, /) -> object:
-        """Add one event."""
+        """Add an event."""
 
     def append_many(self, data: Iterable[Buffer], /) -> object:
-        """Add events, in their order."""
+        """Add events, in order."""
 
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
-        """The oldest batches, which stay in the store until they are removed; None if it is empty.
+        """The oldest batches, which stay in the store until `remove`; None if the store is empty.
 
-        Events appended later come in later batches. At most ``count`` batches, and no more than
-        ``max_bytes`` of payloads in all, but one batch at least.
+        Events appended later come in later batches. At most ``count`` batches and ``max_bytes`` of
+        payloads in all, but at least a batch.
         """
 
     def remove(self, items: Iterable[Any], /) -> None:
-        """Remove batches by their ``removable``; one that is gone already is no error."""
+        """Remove batches by their ``removable``; a batch already removed is no error."""
 
     def has_data(self) -> bool:
         """Whether any event is in the store."""
@@ -117,20 +117,20 @@ class DataStore(Protocol):
 
 @dataclass(frozen=True)
 class StoreStats:
-    """What a store holds, and what it did not take or keep."""
+    """Counts of a store: events held, dropped and refused."""
 
     events: int
     """Events in the store."""
     bytes: int
-    """Bytes of their payloads."""
+    """Bytes of the payloads."""
     batches: int
-    """Batches in which they lie, the one that is being filled included."""
+    """Batches in the store, the unfinished batch included."""
     dropped_events: int = 0
-    """Events that made room for newer ones since the store was opened."""
+    """Events dropped for newer events since the opening of the store."""
     dropped_bytes: int = 0
-    """Bytes of their payloads."""
+    """Bytes of the payloads."""
     rejected_events: int = field(default=0)
-    """Events that were refused because the store was full."""
+    """Events refused because the store was full."""
 
     def to_dict(self) -> dict[str, int]:
         """The values by name."""
