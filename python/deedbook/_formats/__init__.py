@@ -1,6 +1,6 @@
-"""The formats: what each says of itself. The core says which one a path holds.
+"""The formats, and their descriptions. The core detects the format of a path.
 
-`FORMATS` is the registry. The command line, `deedbook.open` and Spark ask it, and nothing else.
+`FORMATS` is the registry. The command line, `deedbook.open` and Spark ask only the registry.
 """
 
 from __future__ import annotations
@@ -69,12 +69,11 @@ def open(
 def open(
     path: _Path, mode: _Mode = "r", *, format: Format | None = None, **options: Any
 ) -> Book | Pier | Wal | Ledger | EventStore:
-    """Open what lies at a path, whatever its format.
+    """Open the log at a path, of any format.
 
-    ``mode`` and ``options`` are those of `Book.open`, `Pier.open`, `Wal.open`, `Ledger.open` or
-    `EventStore.open`.
-    ``format`` (``"book"``, ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``) is needed only to
-    create something.
+    ``mode`` and ``options`` are as for `Book.open`, `Pier.open`, `Wal.open`, `Ledger.open` or
+    `EventStore.open`. ``format`` (``"book"``, ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``)
+    is needed only to create a log.
 
     >>> with deedbook.open("log", "x", format="wal", durability="always") as log:
     ...     log.append(b"kept")
@@ -83,9 +82,9 @@ def open(
     ...     type(log), [record.payload for record in log]
     (<class 'deedbook.Wal'>, [b'kept'])
 
-    Raises as they do; `InvalidArgumentError` if there is nothing to append to and no format is
-    given, or several ledgers and no ``base``; `NotALogError` if what is there is of another format
-    than the one given.
+    Raises the errors of these calls; `InvalidArgumentError` if there is no log and no format is
+    given, or several ledgers and no ``base``; `NotALogError` if the log has another format than the
+    given format.
     """
     asked = None if format is None else by_name(format)
     path = os.fsdecode(path)
@@ -108,7 +107,7 @@ def open(
 
 
 def by_name(name: str) -> FormatInfo:
-    """The format of that name. Raises `InvalidArgumentError`."""
+    """The format of a name. Raises `InvalidArgumentError`."""
     for info in FORMATS:
         if info.name == name:
             return info
@@ -117,10 +116,10 @@ def by_name(name: str) -> FormatInfo:
 
 
 def find(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], **options: Any) -> Found | None:
-    """The format of what lies at a path; None if there is nothing of any format.
+    """The format of the log at a path; None without a log.
 
-    ``options`` may say what is meant: the ``base`` of a ledger. `deedbook::detect` of the crate has
-    the rules.
+    ``options`` may select a log: the ``base`` of a ledger. `deedbook::detect` of the crate has the
+    rules.
 
     Raises OSError, `NotALogError` for a book's log under another name, and `InvalidArgumentError`
     for a directory that holds several formats.

@@ -57,7 +57,7 @@ class _BookInfo(LogInfo[Book]):
         ]
 
     def figures(self, handle: Book) -> Figures:
-        """What the book says of itself."""
+        """The facts of the book."""
         figures = super().figures(handle)
         return with_numbers(figures, handle) if _is_numbered(handle) else figures
 
@@ -72,7 +72,7 @@ class _BookInfo(LogInfo[Book]):
 
 
 def with_numbers(figures: Figures, log: Book | Pier) -> Figures:
-    """Figures with the last event, and how many after the last durable one."""
+    """Figures with the last event, and the number of events after the last durable event."""
     durable, last = log.durable_last, log.last
     unsynced = None if durable is None else max(0, last - durable)
     return figures._replace(end=last, unsynced_records=unsynced)
@@ -110,14 +110,14 @@ class Deeds:
 
 
 def deed_entry(record: Deed) -> Entry:
-    """A deed in the terms that all formats share."""
+    """A deed in the terms of all formats."""
     event = record.event
     following = None if event is None else event + 1
     return Entry(event, following, record.jam, {"event": event, "mug": record.mug}, "jam")
 
 
 def _is_numbered(book: Book) -> bool:
-    """Whether the numbers of its deeds are known, which those of a saved end are not."""
+    """Whether the numbers of the deeds are known. A saved end has no numbers."""
     found = _detect(book.path) if os.path.isfile(book.path) else None
     return found is None or not found[1]
 

@@ -1,4 +1,4 @@
-"""What ``info`` shows of a ledger: its files, and what was set aside or refused."""
+"""The facts of ``info`` for a ledger: files, damaged files and refused events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Summary", "dead_letters_of", "quarantined"]
 
 
 class Summary(NamedTuple):
-    """One ledger, as ``info`` shows it."""
+    """A ledger, as ``info`` shows."""
 
     facts: dict[str, Any]
     rows: list[tuple[str, str]]

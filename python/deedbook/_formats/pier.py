@@ -1,4 +1,4 @@
-"""Pier: the epochs of an Urbit ship's event log, each a book, as one log."""
+"""Pier: the epochs of an Urbit ship's event log, each a book, as a single log."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _PierInfo(LogInfo[Pier]):
         ]
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
-        """What opening the pier for reading tells."""
+        """The facts of opening the pier for reading."""
         with Pier.open(path) as pier:
             writer = writer_of(os.path.join(pier.log_path, ".deedbook"))
             recovery = pier.recovery
@@ -100,7 +100,7 @@ class _PierInfo(LogInfo[Pier]):
         return Description(facts, rows, corrupt)
 
     def figures(self, handle: Pier) -> Figures:
-        """What the epochs say of themselves."""
+        """The facts of the epochs."""
         figures = super().figures(handle)
         consumers, after = handle.consumers(), handle.last + 1
         figures = figures._replace(
@@ -111,7 +111,7 @@ class _PierInfo(LogInfo[Pier]):
         return with_numbers(figures, handle)
 
     def outcome(self, path: str, report: PierReport) -> Outcome:
-        """What a `deedbook.reports.PierReport` says."""
+        """The outcome of a `deedbook.reports.PierReport`."""
         lines = [
             f"{one.path}: {text}"
             for one in report.epochs
@@ -142,7 +142,7 @@ class _PierInfo(LogInfo[Pier]):
 
 
 def _meta(log: Pier) -> tuple[dict[str, Any], str]:
-    """The metadata as facts and as text; where LMDB and its copy differ, what reading it says."""
+    """The metadata as facts and as text. If LMDB and the copy differ, the error of reading."""
     try:
         meta = log.meta
     except (CorruptError, NotALogError, UnsupportedError) as error:
@@ -151,7 +151,7 @@ def _meta(log: Pier) -> tuple[dict[str, Any], str]:
 
 
 def _table(epochs: Sequence[Epoch]) -> list[tuple[str, str]]:
-    """A row for each epoch, with columns of one width."""
+    """A row for each epoch, with columns of equal width."""
     cells = [
         (
             "no events" if epoch.bounds is None else f"{epoch.bounds[0]}..{epoch.bounds[1]}",

@@ -1,4 +1,4 @@
-"""WAL: records at byte positions, in a directory of segments or in one file."""
+"""WAL: records at byte positions, in a directory of segments or in a file."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class _WalInfo(LogInfo[Wal]):
         ]
 
     def figures(self, handle: Wal) -> Figures:
-        """What the log says of itself, with its consumers."""
-        # Other processes append meanwhile, after the end that was read last.
+        """The facts of the log, with the consumers."""
+        # Other processes append meanwhile, after the last known end.
         durable, consumers, end = handle.durable_end, handle.consumers(), handle.end
         return (
             super()
@@ -83,7 +83,7 @@ class _WalInfo(LogInfo[Wal]):
         )
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
-        """The log, from its head on."""
+        """The log, from the head on."""
         bounds = checked["bounds"]
         begin = 0 if bounds is None else bounds[0]
         return [part_of(os.path.basename(os.path.abspath(path)), checked, begin)]
@@ -99,7 +99,7 @@ class _WalInfo(LogInfo[Wal]):
 
 
 class _Records:
-    """A WAL as ``cat`` reads it. A range may reach beyond its end, as that of a book may."""
+    """A WAL for ``cat``. A range may reach beyond the end, as a book's range may."""
 
     left_out = None
 

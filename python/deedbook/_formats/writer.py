@@ -1,4 +1,4 @@
-"""Which process writes a log, as far as a reader can see."""
+"""The process that writes a log, as far as a reader can see."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Writer(NamedTuple):
     held: bool | None
     """None: not known; in another PID namespace a process has another number."""
     pid: int | None
-    """Process that signed the lock last, if it did not release it."""
+    """Process that signed the lock last, without a release."""
 
 
 def writer_of(sidecar: str) -> Writer:
     """Find the process that holds the lock in ``sidecar``, a log's ``.deedbook``.
 
-    It does not try the lock: a writer that opens at that moment would be refused. A writer in a
-    container has another number outside, where the system lists its lock. From inside, one that
-    runs outside is not listed at all.
+    The search does not try the lock, because a writer that opens at the same moment would fail. A
+    writer in a container has another number outside, where the system lists the lock. Inside a
+    container, the system does not list a writer outside.
     """
     try:
         if not is_folder(sidecar):
@@ -53,7 +53,7 @@ def writer_of(sidecar: str) -> Writer:
 def _owner(line: str, inode: int) -> str | None:
     """The process of a line like ``3: FLOCK  ADVISORY  WRITE 812 08:01:4711 0 EOF``.
 
-    None of a lock on another file, and of a process that waits for one: its line has ``->``.
+    None for a lock on another file, and for a process that waits: the line then has ``->``.
     """
     words = line.split()
     is_it = words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == str(inode)

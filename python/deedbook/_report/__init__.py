@@ -1,4 +1,4 @@
-"""A report of a log: its figures, and a page that shows them."""
+"""A report of a log: figures, and a page with the figures."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ def report(
     base: str | None = None,
     progress: Progress | None = None,
 ) -> LogReport:
-    """Check a log of any format, read all of it once, and say what is in it.
+    """Check a log of any format, read all records once, and return the figures.
 
-    ``log`` is a path, or an open log: then the report also has what that handle did (`Stats`, and
-    so the latencies of its syncs), and what is not yet durable by what it knows.
+    ``log`` is a path or an open log. For an open log, the report also has the counters of the
+    handle (`Stats`, with the latencies of syncs), and the bytes that the handle knows as not yet
+    durable.
 
-    ``base`` says which ledger of a directory is meant. ``progress`` is called with bytes done and
-    bytes in all, of the check and of the reading together. Nothing is changed, and another process
+    ``base`` names the ledger in a directory. ``progress`` is called with bytes done and bytes in
+    all, of the check and of the reading together. The report changes nothing, and another process
     may write meanwhile. The memory needed does not grow with the log, except by the longest
     payload.
 
-    The report of a damaged log says where and what is wrong. Raises `MissingError` if there is no
-    log, `InvalidArgumentError` if there are several ledgers and no ``base``, and what opening
-    raises if nothing of it can be read.
+    The report of a damaged log lists the damage. Raises `MissingError` without a log,
+    `InvalidArgumentError` if there are several ledgers and no ``base``, and the errors of opening
+    if nothing can be read.
     """
     options = {} if base is None else {"base": base}
     if isinstance(log, str | os.PathLike):
@@ -75,7 +76,7 @@ def look(
     progress: Progress | None = None,
     handle: Handle | None = None,
 ) -> LogReport:
-    """The report of what `require` found at a path; without ``check`` its bytes are not checked."""
+    """The report of the log that `require` found; without ``check`` the bytes are not checked."""
     figures = None if handle is None else found.format.figures(handle)
     stats = None if handle is None else found.format.stats_of(handle)
     step = progress or (lambda done, total: None)
@@ -149,7 +150,7 @@ def look(
 def _files(
     info: FormatInfo, path: str, options: dict[str, Any], errors: list[Error]
 ) -> tuple[DataFile, ...]:
-    """The files that hold the records, such as are there."""
+    """The existing files with records."""
 
     def found() -> Iterator[DataFile]:
         for file in info.data_files(path, **options):
@@ -168,7 +169,7 @@ def _files(
 
 
 def _note(error: Error, errors: list[Error]) -> None:
-    """Add an error to the findings; raise one about the arguments."""
+    """Add an error to the findings; raise an error about the arguments."""
     if isinstance(error, InvalidArgumentError):
         raise error
     errors.append(error)

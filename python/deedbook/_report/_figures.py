@@ -22,7 +22,7 @@ class Size:
     high: int
     """The greatest."""
     records: int
-    """How many payloads are of such a size."""
+    """The number of payloads of this size."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Sizes:
     mean: float
     """All bytes by all payloads."""
     median: int
-    """Half of the payloads are no longer."""
+    """The median of the sizes: at most half of the payloads are longer."""
     p95: int
-    """95 of 100 payloads are no longer."""
+    """The 95th percentile of the sizes: at most 5 % of the payloads are longer."""
     p99: int
-    """99 of 100 payloads are no longer."""
+    """The 99th percentile of the sizes: at most 1 % of the payloads are longer."""
     steps: tuple[Size, ...]
     """Payloads by size; each step reaches to twice the size."""
 
@@ -50,11 +50,11 @@ class Stretch:
     """The records of a stretch of time."""
 
     begin: datetime
-    """Its first moment, in UTC; `Times.seconds` is its length."""
+    """The first moment, in UTC; `Times.seconds` is the length."""
     records: int
-    """Records with a time in it."""
+    """Records with a time in the stretch."""
     bytes: int
-    """Of their payloads."""
+    """Bytes of the payloads."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Times:
     """Records by the times in their payloads, in UTC."""
 
     source: str
-    """The fields that held them, the most frequent first."""
+    """The fields with times, the most frequent first."""
     first: datetime
     """The earliest time."""
     last: datetime
     """The latest."""
     records: int
-    """Those that have a time."""
+    """Records with a time."""
     outside: int
-    """Of these, such as are too far off for the stretches."""
+    """Records with a time outside of the stretches."""
     seconds: int
     """Length of a stretch."""
     stretches: tuple[Stretch, ...]
@@ -82,67 +82,67 @@ class Type:
     """Records of one type, and the bytes of their payloads."""
 
     name: str
-    """What the field ``type`` or ``kind`` says, else the keys; ``(other)`` is all the rest."""
+    """The field ``type`` or ``kind``, else the keys; ``(other)`` is all the rest."""
     records: int
     """How many there are."""
     bytes: int
-    """Of their payloads."""
+    """Bytes of the payloads."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that holds records: a segment, an epoch's log, a ledger's file."""
+    """A file with records: a segment, an epoch's log, a ledger's file."""
 
     path: str
     """The file."""
     bytes: int
-    """Its size."""
+    """Bytes of the file."""
     changed: datetime
-    """When it was last written to, in UTC."""
+    """The time of the last write, in UTC."""
 
 
 @dataclass(frozen=True)
 class LogReport:
-    """What `deedbook.report` found in a log of any format."""
+    """The result of `deedbook.report` for a log of any format."""
 
     path: str
     """The log."""
     format: str
     """``"book"``, ``"pier"``, ``"wal"``, ``"ledger"`` or ``"nostr"``."""
     noun: str
-    """One record: ``"deed"``, ``"record"``, ``"event"``."""
+    """The word for a record: ``"deed"``, ``"record"``, ``"event"``."""
     ok: bool
     """Whether nothing is damaged, torn or lost."""
     records: int
-    """Intact records that were read, those after damage included."""
+    """Intact records read, also after damage."""
     bytes: int
-    """Of their payloads."""
+    """Bytes of the payloads."""
     objects: int
     """How many payloads are JSON objects."""
     sizes: Sizes | None
-    """Of the payloads; None without records."""
+    """Sizes of the payloads; None without records."""
     times: Times | None
-    """Records by the times in their payloads; None where none has one."""
+    """Records by the times in their payloads; None without times."""
     types: tuple[Type, ...]
-    """What the payloads are, the most frequent first; the last may be all others together."""
+    """The types of payloads, the most frequent first; the last may be all others together."""
     parts: tuple[Part, ...]
-    """The log's bytes, and the damage in them; empty where no check was asked for."""
+    """The log's bytes and damage; empty without a check."""
     files: tuple[DataFile, ...]
-    """The files that hold the records, in the log's order."""
+    """The files with records, in the log's order."""
     info: dict[str, Any]
-    """What ``deedbook info --json`` shows; empty if the log cannot be opened."""
+    """The facts of ``deedbook info --json``; empty if the log cannot be opened."""
     rows: tuple[tuple[str, str], ...]
     """The same in words."""
     checked: dict[str, Any]
-    """What ``deedbook verify --json`` shows; empty where no check was asked for."""
+    """The facts of ``deedbook verify --json``; empty without a check."""
     findings: tuple[str, ...]
-    """What the check found, in words, and what kept the log from being read."""
+    """The findings of the check, in words, and the errors of reading."""
     handle: str | None
-    """The open log that was handed over, in a line; None if a path was."""
+    """The open log of the call, in a line; None for a path."""
     stats: Stats | None
-    """What that handle counted of itself; None of one that only reads, and of a path."""
+    """The counters of the open log; None for a reader, and for a path."""
     unsynced_bytes: int | None
-    """Bytes that are not durable by what that handle knows; None where that is not known."""
+    """Bytes that the open log knows as not durable; None if unknown."""
     unsynced_records: int | None
     """The same in records."""
     made: datetime
@@ -150,13 +150,13 @@ class LogReport:
 
     @property
     def durable_end(self) -> int | None:
-        """Byte up to which the log is durable, where that is known."""
+        """Byte up to which the log is durable, if known."""
         end: int | None = self.info.get("durable_end")
         return end
 
     @property
     def lag_bytes(self) -> int | None:
-        """Bytes that are written and not known to be durable, where that is known."""
+        """Bytes written and not known to be durable, if known."""
         if self.unsynced_bytes is not None:
             return self.unsynced_bytes
         end = self.info.get("end")
@@ -188,7 +188,7 @@ class LogReport:
         return plain
 
     def to_html(self) -> str:
-        """A page of HTML that stands alone: one file, nothing loaded from elsewhere."""
+        """A page of HTML in a single file, without links to other files."""
         from deedbook._report._html import page_of
 
         return page_of(self)
@@ -207,7 +207,7 @@ class LogReport:
 
 
 def state_of(report: LogReport) -> str:
-    """The outcome: ``ok``, how many damages there are, or ``NOT OK`` where none was counted."""
+    """The outcome: ``ok``, the number of damages, or ``NOT OK`` if none was counted."""
     if report.ok:
         return "ok"
     return count(report.damages, "damage") if report.damages else "NOT OK"

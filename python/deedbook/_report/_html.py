@@ -16,9 +16,9 @@ from deedbook._text import count, size
 __all__ = ["page_of", "page_of_several", "part_of_page", "rate_text", "span_text"]
 
 _FILES_MAX = 150
-"""Shown as columns; beyond that the last ones."""
+"""The most columns. Beyond, only the last columns are shown."""
 _LABELS_MAX = 12
-"""So many labels fit below a chart."""
+"""The most labels below a chart."""
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
@@ -30,7 +30,7 @@ def page_of(report: LogReport) -> str:
 
 
 def page_of_several(reports: Sequence[LogReport]) -> str:
-    """One page about several logs: all of them in a table, then each."""
+    """A page about several logs: all logs in a table, then each log."""
     bad = sum(not report.ok for report in reports)
     made = max(report.made for report in reports).strftime("%Y-%m-%d %H:%M UTC")
     rows = [
@@ -58,7 +58,7 @@ def page_of_several(reports: Sequence[LogReport]) -> str:
 
 
 def part_of_page(report: LogReport) -> str:
-    """What a notebook shows: the page without its head."""
+    """The page for a notebook, without the head."""
     return fragment(f"<h1>{escaped(title_of(report))}</h1>{''.join(_body(report))}")
 
 
@@ -69,7 +69,7 @@ def title_of(report: LogReport) -> str:
 
 
 def rate_text(rate: float, noun: str) -> str:
-    """A rate in the largest unit that makes it a number of some size."""
+    """A rate in the largest unit that gives a readable number."""
     fitting = ((unit, rate * seconds) for unit, seconds in reversed(_UNITS))
     unit, value = next((one for one in fitting if one[1] >= 1), ("day", rate * 86400))
     return f"{value:,.3g} {noun}s/{unit}" if value < 1000 else f"{value:,.0f} {noun}s/{unit}"
@@ -101,7 +101,7 @@ def _body(report: LogReport) -> Iterator[str]:
 
 
 def _of_check(report: LogReport, name: str, value: str) -> tuple[str, str]:
-    """A row of ``info``, with the truth of the check where opening could not know it."""
+    """A row of ``info``, with the result of the check if opening could not know."""
     if report.checked and not report.ok:
         if name == "recovery" and value.startswith("clean"):
             return name, f"{state_of(report)}, by a check of all bytes; opening read only the end"

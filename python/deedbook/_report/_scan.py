@@ -1,4 +1,4 @@
-"""One walk over the records of a log: sizes, times and types, in memory that does not grow."""
+"""A walk over the records of a log: sizes, times and types, in constant memory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from deedbook._times import EPOCH, TimeCounts, time_in
 __all__ = ["COLUMNS_MAX", "Scan"]
 
 COLUMNS_MAX: Final = 150
-"""Of a chart by time."""
+"""Columns of a chart by time."""
 _TYPE_FIELDS: Final = ("type", "kind")
 _TYPES_MAX: Final = 4096
 _TYPES_KEPT: Final = 20
 _TYPE_CHARS_MAX: Final = 60
 _KEYS_MAX: Final = 8
 _EXACT_BITS: Final = 4
-"""Sizes are counted by so many leading bits: a quantile is too small by 1 in 8 at most."""
+"""The leading bits of a counted size. A quantile is too small by 1 in 8 at most."""
 _JSON_BYTES_MAX: Final = 16 << 20
-"""Larger payloads are not parsed: their values would take many times as much memory."""
+"""The largest parsed payload. The values of a payload take many times as much memory."""
 _LOOK_EVERY: Final = 256
 """Records between two calls of the progress."""
 
@@ -30,7 +30,7 @@ _decode: Final = json.JSONDecoder().decode
 
 
 class Scan:
-    """What was counted so far."""
+    """The counts so far."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -54,7 +54,7 @@ class Scan:
         progress(self.bytes)
 
     def add(self, payload: bytes) -> None:
-        """Count one."""
+        """Count a payload."""
         nbytes = len(payload)
         self.records += 1
         self.bytes += nbytes
@@ -111,7 +111,7 @@ class Scan:
         return self._most
 
     def times(self) -> Times | None:
-        """The records by the times in them; None if they have none."""
+        """The records by the times in the payloads; None without times."""
         first, last = self._times.first, self._times.last
         if first is None or last is None:
             return None
@@ -136,13 +136,13 @@ class Scan:
 
 
 def _leading(size: int) -> int:
-    """The size without its lower bits."""
+    """The size without the lower bits."""
     lower = max(0, size.bit_length() - _EXACT_BITS)
     return size >> lower << lower
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
-    """The payload as a JSON object; None if it is anything else."""
+    """The payload as a JSON object; None for anything else."""
     if not payload[:64].lstrip().startswith(b"{") or len(payload) > _JSON_BYTES_MAX:
         return None
     try:
@@ -153,7 +153,7 @@ def _object(payload: bytes) -> dict[str, Any] | None:
 
 
 def _type_of(value: dict[str, Any]) -> str:
-    """The type of an object: its field for that, else its keys."""
+    """The type of an object: the field for the type, else the keys."""
     for name in _TYPE_FIELDS:
         found = value.get(name)
         if isinstance(found, str | int) and not isinstance(found, bool):
@@ -164,7 +164,7 @@ def _type_of(value: dict[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    # A surrogate, which JSON allows as an escape, is no text that a file could hold.
+    # JSON allows a surrogate as an escape, but no file can hold a surrogate as text.
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= _TYPE_CHARS_MAX else text[: _TYPE_CHARS_MAX - 1] + "…"
 

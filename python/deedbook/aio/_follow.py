@@ -1,4 +1,4 @@
-"""Following: one timer for all followers of an event loop, and no thread for those that wait."""
+"""Following: a timer for all followers of an event loop, and no thread for a waiting follower."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ T = TypeVar("T")
 RecordT = TypeVar("RecordT", Deed, Record)
 
 # Why a timer and no file notification (inotify, FSEvents, a library over them): a writer stores
-# small records through a memory map, into space reserved ahead. Such a store changes neither the
-# size nor, until the system writes the page back, the time of the file, and no notification reports
-# it. A timer is needed in any case, and suffices.
+# small records through a memory map, into space reserved ahead. A store through the map does not
+# change the file's size, nor the file's time until the system writes the page back. No notification
+# reports the store. A timer is needed in any case, and suffices.
 _DELAY_FIRST = 0.001
 _DELAY_LONGEST = 0.02
-# Looking at the files of logs that others write takes at most this share of a processor.
+# The largest share of a processor for looking at the files of logs that others write.
 _SHARE = 1 / 20
-# A follower that waits longer looks for damage at the end of the log, which no append reports.
+# After a longer wait, a follower looks for damage at the end of the log, because no append reports
+# damage.
 _SUSPICIOUS_AFTER = 1.0
-# Threads for the reading of all followers of a loop. They end when unused for so many seconds.
+# Threads for the reading of all followers of a loop. An unused thread ends after so many seconds.
 _THREADS = 4
 _UNUSED = 1.0
-# What a follower reads at a time.
+# The records of a single read.
 _BATCH_RECORDS = 512
 _BATCH_BYTES = 1 << 20
-# What this handle appended since the last look lies in the page cache: up to so many bytes, reading
-# takes less time in the loop than the way to a thread and back.
+# Bytes that this handle appended since the last look lie in the page cache. Up to so many bytes,
+# reading in the loop takes less time than the way to a thread and back.
 _LOOP_BYTES = 64 << 10
 
 
 class LogSide(Side):
-    """What a log has in one event loop: its syncs, and its followers that wait."""
+    """The state of a log in an event loop: syncs, and waiting followers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
         super().__init__(loop, log.sync, syncs)
@@ -56,7 +57,7 @@ class LogSide(Side):
         self.waiting: set[Follower[Deed] | Follower[Record]] = set()
 
     def end(self) -> int:
-        """The end of the log as far as it is known. This never waits for a refresh in a thread."""
+        """The known end of the log. The call never waits for a refresh in a thread."""
         return self.log.end if self.writes or self.log.closed else self.found
 
     def wake(self) -> None:
@@ -66,7 +67,7 @@ class LogSide(Side):
             follower._wake()
 
     def look(self) -> bool:
-        """Wake the followers that have something to read; returns whether there were any."""
+        """Wake the followers with unread records; returns whether a follower woke."""
         try:
             end = self.end()
         except Error:
@@ -78,7 +79,7 @@ class LogSide(Side):
         return bool(woken)
 
     def doubt(self, since: float) -> None:
-        """Have the followers that wait since then read, even if nothing seems to be there."""
+        """Let the followers that wait since then read, even without a known record."""
         for follower in self.waiting:
             if follower._since <= since:
                 follower._seen = None
@@ -86,7 +87,7 @@ class LogSide(Side):
 
 
 class Watcher:
-    """Wakes the followers of one event loop. It lives as long as one of them."""
+    """Wakes the followers of an event loop. Ends with the last follower."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -110,7 +111,7 @@ class Watcher:
         return self._readers.submit(job, *args)
 
     def watch(self, side: LogSide) -> None:
-        """Look at this log as long as followers wait for it."""
+        """Look at this log as long as followers wait."""
         self._sides.add(side)
         self._delay = _DELAY_FIRST
         if not self._ticking:
@@ -149,7 +150,7 @@ _watchers: WeakValueDictionary[asyncio.AbstractEventLoop, Watcher] = WeakValueDi
 
 
 def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
-    """Take up what other processes appended; returns the seconds of work, and the ends."""
+    """Take up the appends of other processes; returns the seconds of work, and the ends."""
     begun = time.thread_time()  # the thread may wait long for the interpreter, which costs nothing
     ends: list[int | None] = []
     for log in logs:
@@ -163,17 +164,17 @@ def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
 
 @dataclass(frozen=True)
 class _Source(Generic[RecordT]):
-    """Where a follower reads. It refers to the log, and so to its files."""
+    """The place of a follower. Refers to the log, and so keeps the log's files open."""
 
     follow: Callable[[], Iterator[RecordT]]
     side: Callable[[], LogSide]
 
 
 class Follower(Generic[RecordT]):
-    """The records of a log as they are appended: an asynchronous iterator, for one task at a time.
+    """The records of a log, as appended: an asynchronous iterator, for a single task at a time.
 
-    It ends when the log is closed. Cancelling a task that waits for a record, by a timeout for
-    example, loses none: iterate on to get the next one.
+    The iteration ends when the log is closed. You may cancel a task that waits for a record, for
+    example by a timeout. No record is lost: iterate on to get the next record.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class Follower(Generic[RecordT]):
         side: Callable[[], LogSide],
         at_end: bool,
     ) -> None:
-        # None after the end, so that a follower which is kept does not keep the log's files open.
+        # None after the end, because a kept follower must not keep the log's files open.
         self._source: _Source[RecordT] | None = _Source(follow, side)
         self._records: Iterator[RecordT] | None = None
         self._ready: deque[RecordT] = deque()
@@ -195,7 +196,7 @@ class Follower(Generic[RecordT]):
         self._wakeup: asyncio.Future[None] | None = None
         # End of the log before this follower had read all of it.
         self._seen = log.end if at_end else None
-        # Since when it waits, by the clock of the loop.
+        # The beginning of the wait, by the clock of the loop.
         self._since = 0.0
 
     def __aiter__(self) -> Self:
@@ -233,7 +234,7 @@ class Follower(Generic[RecordT]):
         raise StopAsyncIteration if error is None else error
 
     def _forget(self, read: object = None) -> None:
-        """Let go of all that refers to the log. ``read`` is the reading that ended."""
+        """Drop all references to the log. ``read`` is the reading that ended."""
         self._source = self._records = self._watcher = None
 
     def _wake(self) -> None:
@@ -276,8 +277,8 @@ class Follower(Generic[RecordT]):
     def _read(self, source: _Source[RecordT], end: int) -> None:
         """Read a bounded number of records, in the loop or in a thread.
 
-        `end`: that of the log before. The records land in `_ready` even if nothing waits for them
-        any more.
+        `end`: the log's end before the read. The records land in `_ready` even if the waiting task
+        is gone.
         """
         if self._over:  # it was ended before this began
             return

@@ -1,4 +1,4 @@
-"""What every handle has for the tasks of one event loop, whatever it is a handle of."""
+"""The base of every handle for the tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Plain(Protocol):
 
 
 class Side:
-    """What a handle has in one event loop: its syncs."""
+    """The state of a handle in an event loop: syncs."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, sync: Callable[[], None], syncs: Worker
@@ -48,7 +48,7 @@ SideT = TypeVar("SideT", bound=Side)
 def opening(
     plain: Callable[P, PlainT], of: Callable[[partial[PlainT]], OpenedT], text: str
 ) -> Callable[P, OpenedT]:
-    """A function that opens a handle for asyncio with what the plain one is opened with."""
+    """A function that opens a handle for asyncio, with the plain handle's arguments."""
 
     def opened(*args: P.args, **options: P.kwargs) -> OpenedT:
         return of(partial(plain, *args, **options))
@@ -60,7 +60,7 @@ def opening(
 
 
 class AsyncHandle(ABC, Generic[HandleT, SideT]):
-    """A handle for the tasks of one event loop, one loop at a time."""
+    """A handle for the tasks of a single event loop at a time."""
 
     def __init__(self, handle: HandleT, durability: object) -> None:
         self._handle: HandleT = handle
@@ -74,7 +74,7 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
         await self._here().rounds.join()
 
     async def close(self) -> None:
-        """Wait for what tasks wait for, in every thread of the handle, then close it."""
+        """Wait for the pending calls in every thread of the handle, then close the handle."""
         side = self._here()
         try:
             await self._settle(side)
@@ -99,7 +99,7 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
         try:
             await self.close()
         except Exception:
-            # What is being raised says more than what follows from it.
+            # The first error explains more than the errors after it.
             if exc_type is None:
                 raise
 
@@ -108,19 +108,19 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
 
     @abstractmethod
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> SideT:
-        """What the handle has in a loop that it was not used in before."""
+        """The state of the handle in a new loop."""
 
     def _workers(self) -> tuple[Worker, ...]:
-        """The threads that end with the handle."""
+        """The threads of the handle."""
         return self._syncs, self._appends
 
     async def _settle(self, side: SideT) -> None:
-        """Wait for the appends and other calls in threads, and for the syncs that tasks wait for.
+        """Wait for the appends and other calls in threads, and for the pending syncs.
 
         The tasks get the errors.
         """
         for worker in self._workers():
-            # The close runs in the thread of syncs, after the jobs that wait there.
+            # The close runs in the thread of syncs, after all pending jobs.
             if worker is not self._syncs:
                 await worker.settle()
         if side.rounds.busy:
@@ -128,7 +128,7 @@ class AsyncHandle(ABC, Generic[HandleT, SideT]):
                 await side.rounds.join()
 
     def _here(self) -> SideT:
-        """What the handle has in the running loop."""
+        """The state of the handle in the running loop."""
         loop, side = asyncio.get_running_loop(), self._side
         if side is not None and side.process != os.getpid():
             side = None  # of the parent: nothing ends its syncs in a forked child

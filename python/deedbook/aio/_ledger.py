@@ -1,4 +1,4 @@
-"""A ledger for the tasks of one event loop."""
+"""A ledger for the tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ T = TypeVar("T")
 
 
 class AsyncLedger(AsyncHandle[Ledger, Side]):
-    """A :class:`deedbook.Ledger` for the tasks of one event loop, one loop at a time.
+    """A :class:`deedbook.Ledger` for the tasks of a single event loop at a time.
 
-    An append happens at once, in the loop's thread, if it takes one write into the page cache. One
-    that needs another file, a sync, or a look at the files happens in a thread of the ledger; so do
-    all other calls, which read files in a second one. Events get into the ledger in the order of
-    the calls of `append`. Syncs happen one at a time; each serves every task that appended before
-    it began. If one fails, every task that waits for it gets the error, and all later appends fail
-    (`PoisonedError`). A task cancelled while it waits leaves its event appended, and the others
+    An append into the page cache happens at once, in the loop's thread. A thread of the ledger
+    makes the appends that need another file, a sync, or a look at the files. The same thread makes
+    all other calls; a second thread reads files. Events get into the ledger in the order of the
+    calls of `append`. Syncs happen one at a time, and each serves every task that appended before
+    the sync began. If a sync fails, every waiting task gets the error, and all later appends fail
+    (`PoisonedError`). Cancelling a waiting task leaves the event appended, and the other tasks
     undisturbed.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger, ledger.durability)
-        # What reads files must not hold up appends.
+        # Reading files must not hold up appends.
         self._calls = Worker("deedbook-ledger")
         self._append_one: Callable[[Buffer], LedgerPosition] = (
             partial(ledger.append, sync=False) if self._always else ledger.append
         )
-        # The append that was given to the thread last: later ones do not overtake it.
+        # The last append given to the thread. Later appends do not overtake.
         self._latest: concurrent.futures.Future[Any] | None = None
 
     append_batch = Gone("append_batch", "append_many(..., atomic=True)")
@@ -59,25 +59,25 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger itself, for everything that does not wait."""
+        """The ledger itself, for all calls that do not wait."""
         return self._handle
 
     async def append(self, payload: Buffer) -> LedgerPosition:
-        """Append one event, at least one byte; returns where it lies.
+        """Append an event of at least one byte; returns the position.
 
-        It survives a crash of the process; with durability ``"always"`` this returns once it is on
-        stable storage.
+        The event survives a crash of the process. With durability ``"always"`` the call returns
+        once the event is on stable storage.
         """
         return await self._append(self._always, payload)
 
     async def commit(self, payload: Buffer) -> LedgerPosition:
-        """Append one event, and return where it lies once it is on stable storage."""
+        """Append an event, and return the position once the event is on stable storage."""
         return await self._append(True, payload)
 
     async def append_many(
         self, payloads: Iterable[Buffer] | object, *, atomic: bool = False
     ) -> Positions[LedgerPosition]:
-        """As :meth:`deedbook.Ledger.append_many`, in a thread of the ledger, which iterates."""
+        """:meth:`deedbook.Ledger.append_many` in a thread of the ledger. The thread iterates."""
         self._here()
         append = partial(self._handle.append_many, payloads, atomic=atomic)
         return await (self._in_order(append) if atomic else settled(self._appends.submit(append)))
@@ -85,27 +85,27 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
     async def fetch(
         self, count: int | None = None, max_bytes: int | None = None
     ) -> DataResult | None:
-        """As :meth:`deedbook.Ledger.fetch`, in a thread of the ledger, which reads the files.
+        """:meth:`deedbook.Ledger.fetch` in a thread of the ledger. The thread reads the files.
 
-        The functions for header and footer are called in that thread, too. Reading a body reads
-        its file: in a loop, give HTTP clients ``body.stream()``.
+        The thread also calls the functions for header and footer. Reading a body reads a file: in a
+        loop, give HTTP clients ``body.stream()``.
         """
         return await self._call(self._handle.fetch, count, max_bytes)
 
     async def remove(self, items: Iterable[Removable]) -> None:
-        """Remove files that were sent; one that is gone already is no error."""
+        """Remove sent files; a missing file is no error."""
         await self._call(self._handle.remove, items)
 
     async def release(self, items: Iterable[Removable]) -> None:
-        """Give back files that will not be sent now: others may send them."""
+        """Give back unsent files for other senders."""
         await self._call(self._handle.release, items)
 
     async def has_data(self) -> bool:
-        """Whether anything is to be sent, also in a file that another process writes or sends."""
+        """Whether unsent events remain, also in a file that another process writes or sends."""
         return await self._call(self._handle.has_data)
 
     async def reset(self) -> None:
-        """Remove every file but those that others write, and the quarantine; numbers go on."""
+        """Remove every file, except files that others write and the quarantine; numbers go on."""
         await self._call(self._handle.reset)
 
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
@@ -127,7 +127,7 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
         return position
 
     async def _in_order(self, append: Callable[[], T]) -> T:
-        """Append in a thread, after what was given to it before."""
+        """Append in a thread, after all earlier jobs of the thread."""
         appending = self._latest = self._appends.submit(append)
         return await settled(appending)
 

@@ -1,4 +1,4 @@
-"""Logs for the tasks of one event loop."""
+"""Logs for the tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 LogT = TypeVar("LogT", bound=Book | Wal)
 
-# A log syncs a segment by itself when 16 others were written since. Well before that, appends go to
-# a thread until a sync has come.
+# A log syncs a segment by itself after 16 newer segments. Well before, appends go to a thread until
+# the next sync.
 _SEGMENTS_UNSYNCED = 8
-# More than any record takes beside its payload, bytes.
+# More bytes than any record needs in addition to the payload.
 _FRAMING = 32
 
 
@@ -38,25 +38,25 @@ def _size_of(payload: Buffer) -> int:
 
 
 class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
-    """A log for the tasks of one event loop, one loop at a time.
+    """A log for the tasks of a single event loop at a time.
 
-    Appends happen at once, in the loop's thread: they only store into the page cache. Those that
-    may sync, or wait for a sync as in layout ``slots``, happen in a thread; so does the first one
-    to a log that was closed. Syncs happen in another, one at a time; each serves every task that
-    appended before it began. If one fails, every task that waits for it gets the error, and all
-    later calls fail (`PoisonedError`). A task cancelled while it waits leaves its record appended,
-    and the others undisturbed.
+    Appends happen at once, in the loop's thread, because an append only stores into the page cache.
+    A thread makes the appends that may sync, or wait for a sync as in layout ``slots``, and the
+    first append to a closed log. Another thread makes the syncs, one at a time. Each sync serves
+    every task that appended before the sync began. If a sync fails, every waiting task gets the
+    error, and all later calls fail (`PoisonedError`). Cancelling a waiting task leaves the record
+    appended, and the other tasks undisturbed.
     """
 
     def __init__(self, log: LogT) -> None:
         super().__init__(log, log.durability)
         # Only `always` leaves the sync to the caller: after bytes any append may sync.
         self._may_sync = isinstance(log.durability, Durability)
-        # Bytes that can be appended here before an append may sync, as far as that is known.
+        # The known number of bytes to append here before an append may sync.
         self._room: float = -1
-        # Of a log that was closed, the first append stores that it is open again, and syncs that.
+        # The first append to a closed log stores the mark of an open log, and syncs the mark.
         self._has_begun = log.recovery.mark != "used"
-        # Appends that wait for their thread: a later one does not overtake them.
+        # Appends that wait for their thread. A later append does not overtake.
         self._queued = 0
         self._append_one: Callable[..., int] = (
             partial(log.append, sync=False) if self._always else log.append
@@ -64,7 +64,7 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
 
     @property
     def log(self) -> LogT:
-        """The log itself, for everything that does not wait."""
+        """The log itself, for all calls that do not wait."""
         return self._handle
 
     async def wait_durable(self, position: int) -> None:
@@ -75,7 +75,7 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     def follow(self, start: int | None = None) -> Follower[RecordT]:
         """The records from ``start`` (default: the first) on, waiting for more until the close.
 
-        A follower that waits holds no thread. `ClosedError` if the log is closed already.
+        A waiting follower holds no thread. `ClosedError` if the log is closed already.
         """
         follow = cast(Any, partial(self._handle.follow, start, timeout=0.0))
         return Follower(self._handle, follow, self._here, self._at_end(start))
@@ -85,14 +85,14 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
 
     @abstractmethod
     def _at_end(self, start: int | None) -> bool:
-        """Whether a follower from there on has nothing to read yet, as far as this handle knows."""
+        """Whether this handle knows of no record for a follower from there on."""
 
     def _room_after(self, size: int) -> float:
-        """Bytes to append after these before an append may sync; below 0 if these may."""
+        """Bytes to append after these bytes before an append may sync; negative if one is due."""
         return -1 if self._may_sync else math.inf
 
     async def _append(self, durable: bool, payload: Buffer, *tag: int) -> int:
-        """Append, and with `durable` wait for a sync that began afterwards."""
+        """Append, and with `durable` wait for a sync that began later."""
         side = self._here()
         size = _size_of(payload)
         self._room -= size + _FRAMING
@@ -122,7 +122,7 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
 
 
 class AsyncBook(AsyncLog[Book, Deed]):
-    """A :class:`deedbook.Book` for the tasks of one event loop: see :class:`AsyncLog`."""
+    """A :class:`deedbook.Book` for the tasks of an event loop: see :class:`AsyncLog`."""
 
     open = staticmethod(
         opening(Book.open, lambda call: AsyncBook(call()), "As `deedbook.Book.open`; at once.")
@@ -133,19 +133,19 @@ class AsyncBook(AsyncLog[Book, Deed]):
 
     def __init__(self, log: Book) -> None:
         super().__init__(log)
-        # In layout `slots` an append waits for a sync that is under way.
+        # In layout `slots` an append waits for a running sync.
         self._may_sync = self._may_sync or log.layout == "slots"
 
     @property
     def book(self) -> Book:
-        """The book itself, for everything that does not wait."""
+        """The book itself, for all calls that do not wait."""
         return self._handle
 
     async def append(self, payload: Buffer, mug: int = 0) -> int:
-        """Append one deed and return its event number.
+        """Append a deed and return the event number.
 
-        It survives the death of the process; with durability ``"always"``, the default, this
-        returns once it is on stable storage.
+        The deed survives a crash of the process. With durability ``"always"``, the default, the
+        call returns once the deed is on stable storage.
         """
         return await self._append(self._always, payload, mug)
 
@@ -158,14 +158,14 @@ class AsyncBook(AsyncLog[Book, Deed]):
         event: int | None = None,
         epoch: int | None = None,
     ) -> Positions[int]:
-        """As :meth:`deedbook.Book.append_many`, in a thread of the book, which iterates them."""
+        """:meth:`deedbook.Book.append_many` in a thread of the book. The thread iterates."""
         append = self._handle.append_many
         return await self._append_all(
             lambda: append(payloads, mugs, atomic=atomic, event=event, epoch=epoch)
         )
 
     async def commit(self, payload: Buffer, mug: int = 0) -> int:
-        """Append one deed and return its event number once it is on stable storage."""
+        """Append a deed and return the event number once the deed is on stable storage."""
         return await self._append(True, payload, mug)
 
     def _at_end(self, start: int | None) -> bool:
@@ -174,7 +174,7 @@ class AsyncBook(AsyncLog[Book, Deed]):
 
 
 class AsyncWal(AsyncLog[Wal, Record]):
-    """A :class:`deedbook.Wal` for the tasks of one event loop: see :class:`AsyncLog`."""
+    """A :class:`deedbook.Wal` for the tasks of an event loop: see :class:`AsyncLog`."""
 
     open = staticmethod(
         opening(Wal.open, lambda call: AsyncWal(call()), "As `deedbook.Wal.open`; at once.")
@@ -185,25 +185,25 @@ class AsyncWal(AsyncLog[Wal, Record]):
 
     @property
     def wal(self) -> Wal:
-        """The log itself, for everything that does not wait."""
+        """The log itself, for all calls that do not wait."""
         return self._handle
 
     async def append(self, payload: Buffer) -> int:
-        """Append one record and return its LSN.
+        """Append a record and return the LSN.
 
-        It survives the death of the process; with durability ``"always"`` this returns once it is
-        on stable storage.
+        The record survives a crash of the process. With durability ``"always"`` the call returns
+        once the record is on stable storage.
         """
         return await self._append(self._always, payload)
 
     async def append_many(
         self, payloads: Iterable[Buffer] | object, *, atomic: bool = False
     ) -> Positions[int]:
-        """As :meth:`deedbook.Wal.append_many`, in a thread of the log, which iterates them."""
+        """:meth:`deedbook.Wal.append_many` in a thread of the log. The thread iterates."""
         return await self._append_all(lambda: self._handle.append_many(payloads, atomic=atomic))
 
     async def commit(self, payload: Buffer) -> int:
-        """Append one record and return its LSN once it is on stable storage."""
+        """Append a record and return the LSN once the record is on stable storage."""
         return await self._append(True, payload)
 
     def _at_end(self, start: int | None) -> bool:
@@ -214,5 +214,5 @@ class AsyncWal(AsyncLog[Wal, Record]):
         if self._may_sync or segment_bytes is None:
             return super()._room_after(size)
         unsynced = self._handle.end - (self._handle.durable_end or 0) + size
-        # Others append, too, so this is asked again for each segment.
+        # Others append, too, so ask again for each segment.
         return min(_SEGMENTS_UNSYNCED * segment_bytes - unsynced, segment_bytes)

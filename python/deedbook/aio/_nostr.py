@@ -1,4 +1,4 @@
-"""An event store for the tasks of one event loop."""
+"""An event store for the tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -28,23 +28,22 @@ T = TypeVar("T")
 
 
 class AsyncEventStore(AsyncHandle[EventStore, Side]):
-    """A :class:`deedbook.EventStore` for the tasks of one event loop, one loop at a time.
+    """A :class:`deedbook.EventStore` for the tasks of a single event loop at a time.
 
-    Whatever changes the store happens in one thread of it, in the order of the calls, and whatever
-    reads it in a second one: an append may write, index, and begin a segment. Syncs happen in a
-    third one, one at a time; each serves every task that appended before it began. If one fails,
-    every task that waits for it gets the error. A task cancelled while it waits leaves its event
-    appended, and the others undisturbed.
+    A thread of the store makes all changes, in the order of the calls, because an append may write,
+    index, and begin a segment. A second thread reads. A third thread syncs; each sync serves every
+    task that appended before the sync began. If a sync fails, every waiting task gets the error.
+    Cancelling a waiting task leaves the event appended, and the other tasks undisturbed.
     """
 
     def __init__(self, store: EventStore, *, always: bool = False) -> None:
-        """For a store that is open.
+        """Wrap an open store.
 
-        ``always``: appends, flags and imports return after a sync that tasks share, so that the
-        store itself need not be opened with ``durability="always"``.
+        ``always``: appends, flags and imports return after a sync shared by tasks, so the store
+        itself needs no ``durability="always"``.
         """
         super().__init__(store, "always" if always else None)
-        # What reads must not hold up what appends, nor wait for it.
+        # Reads must not hold up appends, nor wait for appends.
         self._reads = Worker("deedbook-read")
 
     open = staticmethod(
@@ -69,9 +68,9 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
 
     @property
     def store(self) -> EventStore:
-        """The store itself, for everything that does not wait.
+        """The store itself, for all calls that do not wait.
 
-        Opened here with ``durability="always"`` it is ``"manual"``: see `open`.
+        If opened here with ``durability="always"``, the store itself is ``"manual"``: see `open`.
         """
         return self._handle
 
@@ -82,11 +81,11 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     async def append_many(
         self, events: Iterable[Event | dict[str, Any] | str | Buffer]
     ) -> list[EventOutcome]:
-        """As :meth:`deedbook.EventStore.append_many`, in a thread, which iterates."""
+        """:meth:`deedbook.EventStore.append_many` in a thread. The thread iterates."""
         return await self._keep(lambda: self._handle.append_many(events))
 
     async def commit(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
-        """Append an event, and return once it is on stable storage."""
+        """Append an event, and return once the event is on stable storage."""
         outcome = await self._keep(lambda: self._handle.append(event))
         if not self._always:
             await self.sync()
@@ -105,7 +104,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         )
 
     async def import_json(self, source: Any, **options: Any) -> ImportReport:
-        """As :meth:`deedbook.EventStore.import_json`; ``progress`` is called in its thread."""
+        """:meth:`deedbook.EventStore.import_json` in a thread. The thread calls ``progress``."""
         return await self._keep(lambda: self._handle.import_json(source, **options))
 
     async def compact(
@@ -115,13 +114,13 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         dry_run: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> CompactionReport:
-        """As :meth:`deedbook.EventStore.compact`; ``progress`` is called in its thread."""
+        """:meth:`deedbook.EventStore.compact` in a thread. The thread calls ``progress``."""
         return await self._change(
             lambda: self._handle.compact(ratio, dry_run=dry_run, progress=progress)
         )
 
     async def reindex(self, *, progress: Callable[[int, int], object] | None = None) -> int:
-        """As :meth:`deedbook.EventStore.reindex`; ``progress`` is called in its thread."""
+        """:meth:`deedbook.EventStore.reindex` in a thread. The thread calls ``progress``."""
         return await self._change(lambda: self._handle.reindex(progress=progress))
 
     @overload
@@ -137,9 +136,9 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         return await self._read(lambda: self._handle.read(location))
 
     async def query(self, filter: dict[str, Any] | list[dict[str, Any]] | str) -> list[Event]:
-        """As :meth:`deedbook.EventStore.query`, all of them: give the filter a limit.
+        """All results of :meth:`deedbook.EventStore.query`: give the filter a limit.
 
-        Damage is an error; to pass over it, ask the `store` in a thread of yours.
+        Damage is an error. To skip damage, query the `store` in your own thread.
         """
         return await self._read(lambda: list(self._handle.query(filter)))
 
@@ -149,7 +148,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         check: Literal["none", "id", "signature"] = "id",
         progress: Callable[[int, int], object] | None = None,
     ) -> EventStoreReport:
-        """As `deedbook.EventStore.verify` of this store; ``progress`` is called in its thread."""
+        """`deedbook.EventStore.verify` of this store in a thread. The thread calls ``progress``."""
         path = self._handle.path
         return await self._read(lambda: EventStore.verify(path, check=check, progress=progress))
 
@@ -160,7 +159,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     async def fragmentation(
         self, *, progress: Callable[[int, int], object] | None = None
     ) -> list[Fragmentation]:
-        """As :meth:`deedbook.EventStore.fragmentation`; ``progress`` is called in its thread."""
+        """:meth:`deedbook.EventStore.fragmentation` in a thread. The thread calls ``progress``."""
         return await self._read(lambda: self._handle.fragmentation(progress=progress))
 
     async def compaction_due(self) -> bool:
@@ -174,7 +173,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         return *super()._workers(), self._reads
 
     async def _keep(self, change: Callable[[], T]) -> T:
-        """Change the store, and wait for a sync that began afterwards, if each change is synced.
+        """Change the store. If each change is synced, wait for a sync that began later.
 
         Checkpoints and compactions end with a sync of their own.
         """
@@ -184,7 +183,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         return outcome
 
     async def _change(self, change: Callable[[], T]) -> T:
-        """Change the store in a thread, after what was given to it before."""
+        """Change the store in a thread, after all earlier jobs of the thread."""
         self._here()
         return await settled(self._appends.submit(change))
 
@@ -194,7 +193,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
 
 
 def _sharing(call: partial[EventStore]) -> AsyncEventStore:
-    """Of a store that is to sync always, the tasks share the syncs."""
+    """Tasks share the syncs of a store with durability ``"always"``."""
     always = call.keywords.get("durability") == "always"
     store = call(durability="manual") if always else call()
     return AsyncEventStore(store, always=always)
