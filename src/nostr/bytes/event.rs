@@ -50,9 +50,9 @@ pub struct Event {
     pub pubkey: [u8; 32],
     /// Seconds since 1970.
     pub created_at: u32,
-    /// What kind of event it is.
+    /// The kind, which says how to read the content.
     pub kind: u16,
-    /// The tags, each a list of texts of which the first is its name.
+    /// The tags. Each tag is a list of strings, and the first string is the tag's name.
     pub tags: Vec<Vec<String>>,
     /// The content.
     pub content: String,
@@ -60,7 +60,7 @@ pub struct Event {
     pub sig: [u8; 64],
 }
 
-/// An event borrowed from the bytes of its record; nothing is allocated.
+/// An event borrowed from the bytes of its record. Parsing allocates no memory.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'a> {
     /// The SHA-256 of the canonical form.
@@ -69,20 +69,20 @@ pub struct EventRef<'a> {
     pub pubkey: [u8; 32],
     /// Seconds since 1970.
     pub created_at: u32,
-    /// What kind of event it is.
+    /// The kind, which says how to read the content.
     pub kind: u16,
-    /// The tags as they are stored.
+    /// The tags in their stored form.
     pub tags: TagsRef<'a>,
     /// The content.
     pub content: &'a str,
     /// The signature.
     pub sig: [u8; 64],
-    /// What the store notes of the event, and whether it is [lossy](Flags::LOSSY).
+    /// The store's notes about the event, and whether the event is [lossy](Flags::LOSSY).
     pub flags: Flags,
 }
 
 impl EventRef<'_> {
-    /// The event with memory of its own.
+    /// Copy the event into memory of its own.
     pub fn to_event(&self) -> Event {
         Event {
             id: self.id,
@@ -96,22 +96,22 @@ impl EventRef<'_> {
     }
 }
 
-/// What the store notes of an event; the event itself never changes.
+/// The store's notes about an event. The event itself never changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
     /// The event is deleted.
     pub const DELETED: Self = Self(0x01);
-    /// A newer replaceable event took the event's place.
+    /// A newer replaceable event replaced the event.
     pub const REPLACED: Self = Self(0x02);
-    /// The record goes on in further pages. A matter of pages: it is never given by callers.
+    /// The record continues on further pages. Pages set this flag; callers never do.
     pub const CONTINUED: Self = Self(0x80);
-    /// Names of tags are lost: no known ones meet the id. Found when the event is read, and never
-    /// stored.
+    /// Tag names are lost: no known names match the id. Readers compute the flag; no file stores
+    /// it.
     pub const LOSSY: Self = Self(0x40);
 
-    /// Whether all of these are set.
+    /// Whether all flags of `other` are set.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -121,12 +121,12 @@ impl Flags {
         self.0 & (Self::DELETED.0 | Self::REPLACED.0) == 0
     }
 
-    /// [`Flags::LOSSY`] alone, if it is set.
+    /// [`Flags::LOSSY`] alone, if the flag is set.
     pub(crate) fn lossy(self) -> Self {
         Self(self.0 & Self::LOSSY.0)
     }
 
-    /// What is stored of an event: without [`Flags::CONTINUED`] and [`Flags::LOSSY`].
+    /// The stored flags of an event: without [`Flags::CONTINUED`] and [`Flags::LOSSY`].
     pub(crate) fn of_event(self) -> Self {
         Self(self.0 & !(Self::CONTINUED.0 | Self::LOSSY.0))
     }
@@ -140,7 +140,7 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// Where a record lies: its segment, and the first byte of its first page.
+/// The location of a record: the segment, and the first byte of the record's first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
     /// Number of the segment.

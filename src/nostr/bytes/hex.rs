@@ -3,7 +3,7 @@
 use crate::slice::part;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
-/// What no digit stands for.
+/// Marks a byte that is no digit.
 const NONE: u8 = 0xFF;
 
 /// The value of each byte as a digit.
@@ -28,13 +28,13 @@ fn value(digit: u8) -> u8 {
 /// Why a text is not `N` bytes in lower-case hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotHex {
-    /// So many bytes, where `2 N` are needed.
+    /// The length of the text, where `2 N` digits are needed.
     Length(usize),
-    /// The byte at this place is no digit, or an upper-case one.
+    /// The byte at this place is no lower-case digit.
     Digit(usize),
 }
 
-/// The bytes that a text stands for.
+/// Decode a text into bytes.
 #[inline]
 pub fn decode<const N: usize>(text: &[u8]) -> Result<[u8; N], NotHex> {
     if text.len() != 2 * N {

@@ -1,9 +1,9 @@
-//! Events as JSON: read with every field checked, written, and the canonical form that the id is of.
+//! Events as JSON: the reader checks every field, and the writer makes JSON and the canonical form.
 //!
-//! The canonical form is `[0,PUBKEY,CREATED_AT,KIND,TAGS,CONTENT]` without white space (NIP-01). Of
-//! NIP-01's seven escapes are made, and other control characters stay as they are, though that is no
-//! JSON. Serializers write `\u0001` instead, and ids are made of that, too: [`Event::check_id`] takes
-//! both.
+//! An event's id is the hash of the canonical form `[0,PUBKEY,CREATED_AT,KIND,TAGS,CONTENT]`
+//! without white space (NIP-01). The form uses NIP-01's seven escapes and keeps other control
+//! characters verbatim, although JSON forbids them. Some serializers write `\u0001` instead, and
+//! some ids are hashes of their output. [`Event::check_id`] accepts both.
 
 use super::format::FORMAT;
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::slice::part;
 use super::event::{Event, EventRef, Id};
 use super::hex::{self, NotHex};
 
-/// Text is looked through in blocks of so many bytes.
+/// The search for escapes reads text in blocks of so many bytes.
 const BLOCK_BYTES: usize = 32;
 
-/// What an event's JSON has of the fields; others are passed over.
+/// The known fields of an event's JSON. The reader skips other fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     Id,
@@ -49,8 +49,8 @@ impl Field {
 }
 
 impl Event {
-    /// An event from its JSON object, every field checked; of the id, only its form. Fields that
-    /// NIP-01 does not know are passed over.
+    /// Parse an event from a JSON object and check every field. The check of the id covers the id's
+    /// form only. Fields unknown to NIP-01 are skipped.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Event {
                 None => reason,
             })
         })?;
-        // The parser does not look at the text of what it passes over.
+        // The parser does not check the encoding of skipped fields.
         match std::str::from_utf8(text) {
             Ok(_) => Ok(event),
             Err(e) => {
@@ -90,19 +90,19 @@ impl Event {
         object(&self.fields(), tags, &self.content, &self.sig, out);
     }
 
-    /// The id by the canonical form.
+    /// Compute the id from the canonical form.
     pub fn canonical_id(&self) -> Id {
         self.canonical_id_with(&mut Vec::new())
     }
 
-    /// The same, with memory that is used again.
+    /// Compute the id from the canonical form; `scratch` is memory to reuse.
     pub fn canonical_id_with(&self, scratch: &mut Vec<u8>) -> Id {
         let tags = self.tags.iter().map(|tag| tag.iter());
         canonical(&self.fields(), tags, &self.content, Escapes::Named, scratch);
         sha256(scratch)
     }
 
-    /// Whether the id is that of the canonical form.
+    /// Check that the id is the hash of the canonical form.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl EventRef<'_> {
         object(&self.fields(), tags, self.content, &self.sig, out);
     }
 
-    /// Whether the id is that of the canonical form.
+    /// Check that the id is the hash of the canonical form.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl EventRef<'_> {
     }
 }
 
-/// The fields of fixed size that an id depends on, and the id.
+/// The id and the fields of fixed size from which the id is computed.
 struct Fields {
     id: Id,
     pubkey: [u8; 32],
@@ -149,12 +149,12 @@ struct Fields {
     kind: u16,
 }
 
-/// What becomes of control characters that NIP-01 names no escape for.
+/// How to write control characters for which NIP-01 names no escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escapes {
-    /// Escaped, as JSON wants it.
+    /// Escaped, as JSON requires.
     All,
-    /// Verbatim, as NIP-01 has it.
+    /// Verbatim, as NIP-01 requires.
     Named,
 }
 
@@ -184,8 +184,8 @@ where
     Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
 }
 
-/// What is wrong, and the column. An import puts the number of the line before it, so that the first line
-/// has no number here.
+/// The error and its column. An import puts the line number in front, so the message has no number
+/// for the first line.
 fn placed(error: &serde_json::Error) -> String {
     let (line, column, text) = (error.line(), error.column(), error.to_string());
     match text.strip_suffix(&format!(" at line {line} column {column}")) {
@@ -294,7 +294,7 @@ fn string(text: &str, escapes: Escapes, out: &mut Vec<u8>) {
 /// The first byte that may need an escape.
 fn to_escape(text: &[u8]) -> Option<usize> {
     let is_one = |&byte: &u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
-    // Without a branch in a block, so that the processor looks at all its bytes at once.
+    // A block has no branch, so the processor compares all bytes of the block at once.
     let blocks = text.chunks_exact(BLOCK_BYTES);
     let plain =
         blocks.take_while(|block| !block.iter().fold(false, |any, byte| any | is_one(byte)));
@@ -312,7 +312,7 @@ struct Partial {
     tags: Option<Vec<Vec<String>>>,
     content: Option<String>,
     sig: Option<Bytes<64>>,
-    /// Of which field the value is being read.
+    /// The field whose value the parser is reading.
     current: Option<Field>,
 }
 
@@ -420,7 +420,7 @@ impl<'de, const N: usize> Deserialize<'de> for Bytes<N> {
     }
 }
 
-/// An integer from 0 to this.
+/// An integer from 0 to this limit.
 struct UpTo(u64);
 
 impl<'de> DeserializeSeed<'de> for UpTo {

@@ -1,7 +1,9 @@
-//! Tag names that the reference implementation lost: it keeps the first byte of a name only.
+//! Recover tag names that the reference implementation lost: it keeps only the first byte of a
+//! name.
 //!
-//! An event's id proves its tags. So known names are tried until the id is met; where none does, the
-//! event stays as it was found, and is lossy. Records with a checksum are of this program, which loses
+//! An event's id proves its tags, so the search tries known names until the id matches. If no names
+//! match, the event stays as stored and counts as lossy. The search skips records with a checksum:
+//! this program wrote them, and this program loses no names.
 //! no names: of them nothing is tried.
 
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use super::event::{Event, EventRef};
 use super::record;
 use crate::scan::Bad;
 
-/// Names of more than one byte, of each letter the likelier ones first.
+/// Names of more than one byte. The likelier names of each letter come first.
 #[rustfmt::skip]
 const KNOWN: &[&str] = &[
     "alt", "amount", "aes-256-gcm", "about", "author", "access_token", "branch-name", "bolt11",
@@ -30,40 +32,40 @@ const KNOWN: &[&str] = &[
     "value", "valid_until", "word", "web", "website", "zap", "zap-lnurl", "zone", "HEAD",
 ];
 
-/// Those of a number.
+/// Names whose values are numbers.
 #[rustfmt::skip]
 const NUMBERS: &[&str] = &[
     "amount", "current_participants", "delay", "duration", "end", "ends", "expiration", "nonce",
     "price", "published_at", "size", "start", "starts", "total_participants", "valid_until",
 ];
 
-/// Those of 64 hexadecimal digits.
+/// Names whose values are 64 hexadecimal digits.
 const HEXADECIMAL: &[&str] = &["parent-commit", "payload", "preimage", "pubkey"];
 
-/// A search hashes so many bytes, those of 1,024 pages, before the event counts as lossy.
+/// A search hashes so many bytes (1,024 pages of them) before the event counts as lossy.
 const HASHED_BYTES_MAX: usize = 4 << 20;
-/// A shorter form of an event counts as that long.
+/// The shortest length that counts for a form of an event.
 const FORM_BYTES_MIN: usize = 1 << 10;
-/// After so many events in a row that met nothing, a walk searches no more.
+/// A walk stops searching after so many events in a row without a match.
 const VAIN_MAX: u32 = 32;
-/// Of an event with more tags of events and people, none of them is taken for another tag: long lists stay
+/// An event with more references keeps all references as stored, so that long lists of people stay
 /// quick.
 const REFERENCES_MAX: usize = 16;
-/// Forms in which a reference is another tag get a quarter of the bytes.
+/// Forms that rename a reference get a quarter of the bytes.
 const REFERENCE_BYTES_MAX: usize = HASHED_BYTES_MAX / 4;
 
-/// What the id says of an event's tags.
+/// The result of comparing an event's tags with its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// They are as the id has them.
+    /// The stored tags match the id.
     Intact,
-    /// With these names the id is met.
+    /// The event with recovered names, which match the id.
     Recovered(Event),
-    /// No known names meet the id.
+    /// No known names match the id.
     Lossy,
 }
 
-/// Hold the id of a stored event against its tags, and look for lost names.
+/// Compare the tags of a stored event with its id, and search for lost names.
 pub fn recover(event: &EventRef<'_>) -> Names {
     let mut scratch = Vec::new();
     if event.check_id(&mut scratch).is_ok() {
@@ -76,15 +78,16 @@ pub fn recover(event: &EventRef<'_>) -> Names {
     }
 }
 
-/// The searches of one walk. Each event of a forged segment cost a search: 64 MiB took minutes.
+/// The searches of one walk. Without a shared limit, each event of a forged segment cost a search,
+/// and 64 MiB took minutes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Searches {
-    /// Events in a row that met nothing.
+    /// Events in a row without a match.
     vain: Arc<AtomicU32>,
 }
 
 impl Searches {
-    /// The same as [`recover`], while searches find names.
+    /// Like [`recover`], until too many searches in a row fail.
     pub(crate) fn recover(&self, event: &EventRef<'_>) -> Names {
         if self.vain.load(Ordering::Relaxed) >= VAIN_MAX {
             let is_met = event.check_id(&mut Vec::new()).is_ok();
@@ -100,7 +103,7 @@ impl Searches {
     }
 }
 
-/// The event of a record that lies in no segment, with its names; whether it is lossy.
+/// The event of a record outside any segment, with recovered names, and whether the event is lossy.
 pub(crate) fn event_of(record: &[u8], searches: &Searches) -> Result<(Event, bool), Bad> {
     let layout = record::check(record)?;
     let event = layout.event(record);
@@ -114,17 +117,18 @@ pub(crate) fn event_of(record: &[u8], searches: &Searches) -> Result<(Event, boo
     })
 }
 
-/// Whether a name may be another than the one that is stored.
+/// Whether the reference implementation may have cut a name of the event.
 pub(crate) fn may_be_lost(event: &EventRef<'_>) -> bool {
     event.tags.iter().any(|tag| is_open(&tag.elements().next().unwrap_or_default()))
 }
 
-/// The same of the name of a tag.
+/// Whether the reference implementation may have cut this name.
 fn is_open(name: &str) -> bool {
     name.chars().take(2).count() == 1
 }
 
-/// Whether a tag is of an event or a person, as nearly all are that look so: they outnumber all others.
+/// Whether a tag looks like a reference to an event or a person. Nearly all tags that look like
+/// references are references, and they outnumber all other tags.
 fn is_reference(tag: &[String]) -> bool {
     let [name, value, ..] = tag else { return false };
     matches!(name.as_str(), "e" | "p" | "q" | "E" | "P") && is_hexadecimal(value)
@@ -135,10 +139,10 @@ fn is_hexadecimal(value: &str) -> bool {
 }
 
 struct Search {
-    /// Every tag has the first of its names, but for those that are being tried.
+    /// Every tag has the first of its names, except the tags under trial.
     event: Event,
     open: Vec<Open>,
-    /// Tags of events and people, if there are few.
+    /// Tags that refer to events and people, if there are few.
     references: Vec<Open>,
     hashed_bytes: usize,
     hashed_bytes_max: usize,
@@ -148,14 +152,14 @@ struct Search {
 /// A tag that may have one of several names.
 #[derive(Clone)]
 struct Open {
-    /// Its place among the tags.
+    /// The tag's index among the tags.
     tag: usize,
     likeliest: String,
     others: Vec<String>,
 }
 
 impl Open {
-    /// With the names only whose values are hexadecimal.
+    /// The same tag with only the names whose values are hexadecimal.
     fn hexadecimal(&self) -> Option<Self> {
         let others = self.others.iter().filter(|name| HEXADECIMAL.contains(&name.as_str()));
         let others: Vec<String> = others.cloned().collect();
@@ -185,18 +189,18 @@ impl Search {
         Self { event, open, references, hashed_bytes, hashed_bytes_max, scratch }
     }
 
-    /// Look for names that meet the id.
+    /// Search for names that match the id.
     fn run(&mut self) -> bool {
         let open = std::mem::take(&mut self.open);
         if self.meets_any(&open) {
             return true;
         }
-        // One that looks like a tag of an event or a person may be another one, last of all.
+        // A tag that looks like a reference may have another name; try those forms last.
         let all = std::mem::take(&mut self.references);
         self.hashed_bytes_max = HASHED_BYTES_MAX.min(self.hashed_bytes + REFERENCE_BYTES_MAX);
         let usual: Vec<Open> = all.iter().filter_map(Open::hexadecimal).collect();
         [usual, all].into_iter().filter(|references| !references.is_empty()).any(|references| {
-            // Behind the others, which are more likely to have lost their names.
+            // References come last: other tags are likelier to have lost their names.
             self.meets_any(&[open.as_slice(), &references].concat())
         })
     }
@@ -209,11 +213,12 @@ impl Search {
         self.hashed_bytes < self.hashed_bytes_max
     }
 
-    /// Whether the id is met if so many of these tags have another than their likeliest name.
+    /// Whether the id matches when `unlikely` of the open tags have a name other than their
+    /// likeliest.
     fn meets_with(&mut self, unlikely: usize, open: &[Open]) -> bool {
         let Some(fewer) = unlikely.checked_sub(1) else { return self.is_met() };
         let mut rest = open;
-        // Each way leads to a try: as many tags are left as shall have another name.
+        // Every branch leads to a trial: the loop leaves as many tags as still need another name.
         while rest.len() > fewer
             && let Some((tag, after)) = rest.split_first()
         {
@@ -251,7 +256,7 @@ fn rename(tag: &mut [String], name: &str) {
     }
 }
 
-/// What a tag's name may have been, the likeliest first.
+/// The possible names of a tag, the likeliest first.
 fn choices(tag: &[String]) -> Vec<String> {
     let Some(name) = tag.first() else { return Vec::new() };
     let value = tag.get(1).map(String::as_str).unwrap_or_default();
@@ -259,9 +264,9 @@ fn choices(tag: &[String]) -> Vec<String> {
         return vec![name.clone()];
     };
     match first {
-        // The reference writes an empty name as this.
+        // The reference implementation writes an empty name as `?`.
         '?' => return vec![String::new(), name.clone()],
-        // The first of two bytes of a character: a name of one character may be any of these.
+        // The first byte of a two-byte character: the name may be any of these characters.
         '\u{C2}'..='\u{DF}' => {
             let lead = (u32::from(first) & 0x1F) << 6;
             return (0..64)
@@ -299,13 +304,14 @@ mod tests {
         vec![vec!["r".to_owned(), "wss://relay".to_owned()]; count]
     }
 
-    /// A list of people with these tags, and an id that is another event's.
+    /// A list of people with these tags, and with the id of another event.
     fn wrong(tags: Vec<Vec<String>>, content: &str) -> Event {
         let (id, content) = (Id([1; 32]), content.to_owned());
         Event { id, pubkey: [2; 32], created_at: 3, kind: 3, tags, content, sig: [4; 64] }
     }
 
-    /// The record of an event as the reference stores it: with the first byte of each name.
+    /// The record of an event as the reference implementation stores it: with the first byte of
+    /// each name.
     fn stored(event: &Event) -> Vec<u8> {
         let mut lost = event.clone();
         lost.tags.iter_mut().for_each(|tag| tag[0].truncate(1));
@@ -332,8 +338,8 @@ mod tests {
         search
     }
 
-    /// Each number of unlikely names up to that of all tags went through all names of the four open ones
-    /// again, past every other tag, and none of that was a try: one wrong event took hours.
+    /// Each number of unlikely names went through all names of the four open tags again, past every
+    /// other tag, without a trial. One wrong event took hours.
     #[test]
     fn tags_with_one_name_cost_no_tries() {
         let names = choices(&relays(1)[0]).len();
@@ -349,7 +355,7 @@ mod tests {
         }
     }
 
-    /// A forged page of 4 KiB cost 65 ms, and of a long event each try took milliseconds.
+    /// A forged page of 4 KiB cost 65 ms, and each trial of a long event took milliseconds.
     #[test]
     fn a_search_ends_after_the_bytes_of_1024_pages() {
         for event in [
@@ -364,7 +370,8 @@ mod tests {
         }
     }
 
-    /// A walk along 200 forged pages took 12 seconds: each was searched. Names that are found count anew.
+    /// A walk along 200 forged pages took 12 seconds, because every page was searched. A match
+    /// restarts the count.
     #[test]
     fn a_walk_searches_no_more_after_32_events_in_vain() {
         let searches = Searches::default();
@@ -385,8 +392,8 @@ mod tests {
         assert_eq!(found(&right(1, &[["r", "a"]])), Names::Intact);
     }
 
-    /// A tag whose value looks like an id or a key kept its letter for a name, whatever the id said; where it
-    /// was the only one, the wrong tags did not even count as lossy.
+    /// A tag whose value looks like an id or a key kept its letter as the name, whatever the id
+    /// said. If no other tag was open, the wrong tags did not even count as lossy.
     #[test]
     fn a_lost_name_of_a_hexadecimal_value_is_found() {
         let (one, two, three) = ("ab".repeat(32), "cd".repeat(32), "ef".repeat(32));
@@ -423,7 +430,7 @@ mod tests {
         assert_eq!((found.tags[0][0].as_str(), is_lossy), ("p", true));
     }
 
-    /// Names of people must not cost what other tags do: each event of a list would take long.
+    /// Names of people must not cost as much as other tags, or each event of a list takes long.
     #[test]
     fn tags_of_people_cost_a_quarter() {
         let few = searched(wrong(people(REFERENCES_MAX), ""));

@@ -8,9 +8,9 @@
 //! further   | 43 4F 4E 54 | chunk_len 2 | chunk | zeros
 //! ```
 //!
-//! Every record begins a page. A continuation page cannot be taken for the beginning of a record,
-//! because its magic as a record_len is beyond the limit of any record: so what is a record is known
-//! of each page alone, in whatever order pages are looked at.
+//! Every record begins a page. A continuation page cannot be taken for the beginning of a record:
+//! its magic, read as record_len, is above the limit of any record. So a reader can classify each
+//! page alone, in any order.
 
 use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
@@ -65,7 +65,7 @@ pub struct Header {
     pub segment: u32,
     /// How many records were written. A hint: it may be older than the pages.
     pub records: u32,
-    /// The first free byte. A hint, too.
+    /// The first free byte: a hint, too.
     pub next_free: u32,
     /// When the segment was compacted last, or 0.
     pub compacted_at: u64,
@@ -144,14 +144,14 @@ pub fn spread(record: &[u8], page_bytes: u32, out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(page_bytes), 0);
 }
 
-/// The bytes of the pages of a record of that size.
+/// The size of the pages for a record of that size.
 pub fn bytes_for(record_len: u64, page_bytes: u32) -> u64 {
     let page_bytes = u64::from(page_bytes);
     let rest = record_len.saturating_sub(page_bytes);
     (1 + rest.div_ceil(page_bytes - CHUNK_HEAD_BYTES as u64)) * page_bytes
 }
 
-/// What the beginning of a page says of the record that begins there.
+/// The size of a record, as read from the beginning of its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Size of the record.
@@ -161,7 +161,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Check the beginning of a page, of which `left` bytes are there to the end of the file.
+    /// Check the beginning of a page; the file has `left` bytes from there.
     #[inline]
     pub fn parse(page: &[u8], page_bytes: u32, left: u64) -> Result<Self, Bad> {
         let (Some(record_len), Some(&flags)) = (u32_be_at(page, 0), page.get(FLAGS_AT)) else {

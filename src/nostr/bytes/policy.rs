@@ -1,4 +1,4 @@
-//! What NIP-01, NIP-09 and NIP-40 say of events: pure, no I/O.
+//! The rules of NIP-01, NIP-09 and NIP-40 for events: pure, no I/O.
 //!
 //! | kinds | class |
 //! |---|---|
@@ -37,7 +37,7 @@ pub fn class_of(kind: u16) -> Class {
     }
 }
 
-/// What the versions of a replaceable or addressable event have in common.
+/// The key shared by all versions of a replaceable or addressable event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     pub kind: u16,
@@ -71,13 +71,14 @@ impl Address {
     }
 }
 
-/// When a version counts before another of the same address: the newer one, and of two of one second
-/// the one with the lower id.
+/// Whether a version wins over another version of the same address. The newer version wins; within
+/// one second, the version with the lower id.
 pub fn is_newer(created_at: u32, id: Id, than_created_at: u32, than_id: Id) -> bool {
     (created_at, std::cmp::Reverse(id)) > (than_created_at, std::cmp::Reverse(than_id))
 }
 
-/// What a deletion request asks for. It can delete its author's events only, and no deletion request.
+/// The targets of a deletion request. A request can delete its author's events only, and no
+/// deletion request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     pub ids: Vec<Id>,
@@ -85,8 +86,8 @@ pub struct Targets {
     pub addresses: Vec<Address>,
 }
 
-/// The targets of a deletion request; none for any other event, and none without its author's signature:
-/// anybody could delete the events of others.
+/// The targets of a deletion request. Other events have none. A request without its author's
+/// signature has none either, or anybody could delete the events of others.
 pub fn targets_of(event: &EventRef<'_>) -> Targets {
     let targets = asked_by(event);
     if targets == Targets::default() {
@@ -97,7 +98,7 @@ pub fn targets_of(event: &EventRef<'_>) -> Targets {
     if is_true { targets } else { Targets::default() }
 }
 
-/// What a request asks for, whoever wrote it.
+/// The targets that a request names, whoever wrote the request.
 pub fn asked_by(event: &EventRef<'_>) -> Targets {
     let mut targets = Targets::default();
     if event.kind != DELETION {
@@ -122,24 +123,24 @@ pub fn counts(event: &EventRef<'_>, now: u64) -> bool {
     event.flags.is_live() && !is_over(event.kind, event.tags, now)
 }
 
-/// Whether the time of an event is over.
+/// Whether an event is expired.
 #[inline]
 pub fn is_over(kind: u16, tags: TagsRef<'_>, now: u64) -> bool {
     expires_at(kind, tags).is_some_and(|at| at <= now)
 }
 
-/// The second from which on an event counts no more. A deletion request counts for good: without it, what
-/// it deleted would come back.
+/// The second at which an event expires. A deletion request never expires: without the request, the
+/// deleted events would come back.
 #[inline]
 pub fn expires_at(kind: u16, tags: TagsRef<'_>) -> Option<u64> {
-    // Asked of each event that is read: nearly none has such a tag.
+    // This runs for each event read, and nearly no event has an expiration tag.
     if !tags.may_name(EXPIRATION) || kind == DELETION {
         return None;
     }
     first_value(tags, EXPIRATION)?.parse().ok()
 }
 
-/// What tells the addressable events of an author and a kind apart.
+/// The value of the `d` tag, which distinguishes addressable events of one author and kind.
 pub fn d_of(tags: TagsRef<'_>) -> Cow<'_, str> {
     first_value(tags, "d").unwrap_or_default()
 }
@@ -148,7 +149,7 @@ fn first_value<'a>(tags: TagsRef<'a>, name: &str) -> Option<Cow<'a, str>> {
     tags.iter().find(|tag| is_named(*tag, name))?.value()
 }
 
-/// Most names are one byte, which costs nothing to compare.
+/// Whether a tag has a name. Most names are one byte, which is cheap to compare.
 fn is_named(tag: Tag<'_>, name: &str) -> bool {
     match tag.letter() {
         Some(letter) => name.as_bytes() == [letter],
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The index had such an event at another address, so that nothing replaced or deleted it.
+    /// The index had such an event at another address, so nothing replaced or deleted the event.
     #[test]
     fn a_name_that_another_program_wrote_as_a_value_is_that_name() {
         let tags = TagsRef::parse(b"\0\x01\0\0\x07\x02\0\x01d\0\x01x").unwrap();
@@ -247,7 +248,7 @@ mod tests {
         let address = Address { kind: 30_023, pubkey: [1; 32], d: "d".into() };
         assert_eq!(targets.addresses, [address]);
         assert_eq!(with_event(1, tags, asked_by), Targets::default());
-        // Its signature is of nothing.
+        // The event carries an invalid signature.
         assert_eq!(with_event(DELETION, tags, targets_of), Targets::default());
     }
 
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(at(DELETION, &[over]), None);
     }
 
-    /// Pieces of a name are one name, as other readers have it.
+    /// A name stored in pieces is one name, as other readers see it.
     #[test]
     fn an_expiration_in_pieces_is_one() {
         let pieces = b"\0\x02\0\0\x07\x01\0\x04expi\x01\0\x10\x03\0\x01+\0\x06ration\0\x0212";

@@ -8,8 +8,9 @@
 //! reserved  bit 0: crc follows, CRC-64/XZ of what precedes it, with the flags masked to 80
 //! ```
 //!
-//! These are the bytes of a record in the write-ahead log, and in its pages but for the heads of its
-//! continuation pages (`page.rs`). A record of a page's size or more has the longer head.
+//! The write-ahead log stores a record as these bytes. Pages store the same bytes, interrupted by
+//! the heads of continuation pages (`page.rs`). A record of a page's size or more has the longer
+//! head.
 
 use super::format::FORMAT;
 use crate::checksum::{crc64, crc64_of};
@@ -27,7 +28,7 @@ pub const RECORD_BYTES_MAX: u32 = 100_000_000;
 pub(crate) const FLAGS_AT: usize = 4;
 /// Size of the head of a record in one page.
 pub(crate) const SHORT_HEAD_BYTES: usize = FLAGS_AT + 1;
-/// Size of the head of a record that goes on in further pages.
+/// Size of the head of a record that continues on further pages.
 pub(crate) const LONG_HEAD_BYTES: usize = SHORT_HEAD_BYTES + CONTINUATIONS_BYTES;
 const CONTINUATIONS_BYTES: usize = 2;
 /// Size of the head of a continuation page: magic and chunk_len.
@@ -54,7 +55,7 @@ const TRAILER: u8 = 0x01;
 
 const _: () = assert!(FIXED_BYTES == 148 && LONG_HEAD_BYTES == 7 && TAGS_AT == 74);
 
-/// Append the record of an event, for pages of `page_bytes`. `out` is unchanged by an error.
+/// Append the record of an event, for pages of `page_bytes`. On an error, `out` is unchanged.
 pub fn encode(
     event: &Event,
     flags: Flags,
@@ -68,8 +69,8 @@ pub fn encode(
     whole_or_not(head, tags, &event.content, trailer, page_bytes, out)
 }
 
-/// The same of an event as it is stored, for other pages or another trailer: tags stay as they are. A
-/// trailer says that no names are lost, so a lossy event has none.
+/// Append the record of a stored event for other pages or with another trailer. The tags keep their
+/// stored form. A trailer promises that no names are lost, so a lossy event gets none.
 pub fn encode_stored(
     event: &EventRef<'_>,
     trailer: bool,
@@ -86,7 +87,7 @@ pub fn encode_stored(
     whole_or_not(head, tags, event.content, trailer, page_bytes, out)
 }
 
-/// The parts of an event whose size is fixed.
+/// The parts of an event with a fixed size.
 struct Head {
     id: Id,
     pubkey: [u8; 32],
@@ -163,7 +164,7 @@ fn sized(bytes: usize) -> Result<u32> {
     })
 }
 
-/// How many pages follow the first one of a record of that size, whose head is the long one.
+/// How many pages follow the first page of a record of that size, with the long head.
 fn continuations(record_len: u32, page_bytes: u32) -> Result<u16> {
     let count = needed_continuations(record_len, page_bytes);
     u16::try_from(count).map_err(|_| {
@@ -176,32 +177,34 @@ fn continuations(record_len: u32, page_bytes: u32) -> Result<u16> {
     })
 }
 
-/// The same, also of more pages than can be counted.
+/// How many pages follow the first, even if the count does not fit its field.
 pub(super) fn needed_continuations(record_len: u32, page_bytes: u32) -> u32 {
     let chunk_bytes_max = page_bytes - CHUNK_HEAD_BYTES as u32;
     record_len.saturating_sub(page_bytes).div_ceil(chunk_bytes_max)
 }
 
-/// The CRC of a record's bytes before it: the flags may change in place, but for the form.
+/// The CRC of a record's bytes `before` the CRC. The flags may change in place, so only the form of
+/// the head counts.
 fn crc_of(before: &[u8]) -> u64 {
     let (record_len, rest) = before.split_at(FLAGS_AT);
     let (flags, rest) = rest.split_at(1);
     let form = flags.iter().map(|flags| flags & Flags::CONTINUED.0).sum();
     match flags {
-        // Of most records, and quicker in one piece.
+        // Most records take this path: one piece is quicker.
         [flags] if *flags == form => crc64(before),
         _ => crc64_of(&[record_len, &[form], rest]),
     }
 }
 
-/// Replace the flags of a record; whether it goes on in further pages stays.
+/// Replace the flags of a record. The flag for further pages stays.
 pub fn set_flags(record: &mut [u8], flags: Flags) {
     if let Some(stored) = record.get_mut(FLAGS_AT) {
         *stored = flags.of_event().0 | (*stored & Flags::CONTINUED.0);
     }
 }
 
-/// The event of a record, which is all of `record`; everything is checked but id and signature.
+/// Parse the event of a record, which is all of `record`. The parser checks everything but id and
+/// signature.
 pub fn parse(record: &[u8]) -> Result<EventRef<'_>, Bad> {
     check(record).map(|layout| layout.event(record))
 }
@@ -209,9 +212,10 @@ pub fn parse(record: &[u8]) -> Result<EventRef<'_>, Bad> {
 /// Where the parts of a checked record lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// What the store notes of the event.
+    /// The store's notes about the event.
     pub flags: Flags,
-    /// Whether it has a checksum: then this program made it, and no names are lost.
+    /// Whether the record has a checksum. Then this program wrote the record, and no names are
+    /// lost.
     pub has_sum: bool,
     body_at: usize,
     tags_len: usize,
@@ -237,7 +241,7 @@ pub(crate) fn check(record: &[u8]) -> Result<Layout, Bad> {
     check_with(record, true)
 }
 
-/// The same, with or without its checksum.
+/// Check a record, with or without its checksum.
 #[inline]
 pub(crate) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
     let mut layout = measure(record)?;
@@ -252,7 +256,7 @@ pub(crate) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
     Ok(layout)
 }
 
-/// The event of a record that this process made: nothing but lengths is checked.
+/// The event of a record that this process made: the parser checks only lengths.
 pub(crate) fn event_of_own(record: &[u8]) -> Result<EventRef<'_>, Bad> {
     measure(record).map(|layout| layout.event(record))
 }
@@ -304,7 +308,7 @@ impl Layout {
         }
     }
 
-    /// Tags, content, and what follows them.
+    /// Tags, content, and the bytes after the content.
     #[inline]
     fn sections(self, record: &[u8]) -> (&[u8], &[u8], &[u8]) {
         let (tags, rest) = part(record, self.body_at + TAGS_AT..).split_at(self.tags_len);
@@ -329,10 +333,11 @@ impl Layout {
     }
 }
 
-/// Check what follows the signature; gives whether that is a checksum.
+/// Check the bytes after the signature; returns whether they hold a checksum.
 fn check_trailer(record: &[u8], reserved: &[u8], trailer: &[u8], sums: bool) -> Result<bool, Bad> {
     let reserved = *there(reserved.first());
-    // A content_len that is 8 too large makes a byte of the CRC the reserved one, and leaves no CRC.
+    // A content_len that is 8 too large turns a byte of the CRC into the reserved byte, and leaves
+    // no CRC.
     if reserved & !TRAILER != 0 {
         return Err(bad("reserved", reserved.into(), "known", TRAILER.into()));
     }
@@ -387,7 +392,7 @@ mod tests {
                 for at in (0..record.len()).filter(|_| trailer) {
                     let mut damaged = record.to_vec();
                     *damaged.get_mut(at).unwrap() ^= 0x10;
-                    // Flags change in place, and are not the CRC's.
+                    // The CRC does not cover the flags, which change in place.
                     assert_eq!(parse(&damaged).is_ok(), at == FLAGS_AT, "byte {at}");
                 }
             }

@@ -23,9 +23,9 @@ pub use encode::encode;
 
 /// The name is value 0.
 const NAMED: u8 = 0x00;
-/// Goes on with the tag before it.
+/// The entry continues the tag before.
 const FRAGMENT: u8 = 0x01;
-/// The lowest and the highest byte that is a name by itself.
+/// The lowest and the highest byte that can be a name alone.
 const LETTER: std::ops::RangeInclusive<u8> = 0x02..=0x7F;
 /// Markers of a fragment.
 const GLUED: &[u8] = b"+";
@@ -35,24 +35,24 @@ const MORE: &[u8] = b"";
 const COUNT_BYTES: usize = 2;
 /// Offset of an entry's length.
 const LENGTH_AT: usize = 1;
-/// Offset of an entry's number of values, from which on the length counts.
+/// Offset of an entry's number of values. The length counts from here.
 const VALUES_AT: usize = LENGTH_AT + 2;
 /// Offset of an entry's first value.
 const ENTRY_HEAD_BYTES: usize = VALUES_AT + 1;
 /// Size of a value's length.
 const VALUE_HEAD_BYTES: usize = 2;
 
-/// Tags as they are stored, checked. Nothing is allocated but for texts in fragments.
+/// Checked tags in their stored form. Only texts in fragments allocate memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TagsRef<'a> {
-    /// The count, if it was written, and the entries.
+    /// The count, if written, and the entries.
     bytes: &'a [u8],
 }
 
 impl<'a> TagsRef<'a> {
     /// Check tags: lengths, and that all values are text.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Bad> {
-        // Fewer bytes than those of a count are none, or refused.
+        // A shorter input is empty, or refused below.
         let count = u16_be_at(bytes, 0).unwrap_or(0);
         let Some(entries) = bytes.get(COUNT_BYTES..).or(bytes.is_empty().then_some(bytes)) else {
             return Err(bad("size of the tags", bytes.len(), "minimum", COUNT_BYTES));
@@ -70,20 +70,20 @@ impl<'a> TagsRef<'a> {
             return Err(bad("size of the entries of tags", used, "size of the tags", bytes.len()));
         }
         let tags = Self { bytes };
-        // Lengths from 128 on make the bytes look like other than ASCII: then each value is asked.
+        // Lengths from 128 on are no ASCII. Then the check looks at each value alone.
         if !entries.is_ascii() {
             tags.check_text()?;
         }
         Ok(tags)
     }
 
-    /// Tags that were checked before.
+    /// Wrap tags that were checked before.
     #[inline]
     pub(super) fn of_checked(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// The tags as they are stored.
+    /// The tags in their stored form.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.bytes
     }
@@ -108,16 +108,17 @@ impl<'a> TagsRef<'a> {
 
     #[inline]
     fn each(self) -> Tags<'a> {
-        // A record without tags may have no count either.
+        // A record without tags may lack even the count.
         Tags { rest: if self.bytes.is_empty() { &[] } else { part(self.bytes, COUNT_BYTES..) } }
     }
 
-    /// Whether a tag may have this name, which is longer than a byte: asked quickly, of the entries alone.
+    /// Whether a tag may have this name of more than one byte. The quick answer looks at entries
+    /// only.
     #[inline]
     pub(crate) fn may_name(self, name: &str) -> bool {
         let mut rest = self.each().rest;
         while let Some(entry) = Entry::first(rest) {
-            // In pieces, it begins like this.
+            // A name in pieces begins like this.
             let begins = |values| name.as_bytes().starts_with(split_value(values).0);
             if entry.kind() == NAMED && entry.count() > 0 && begins(entry.values()) {
                 return true;
@@ -127,12 +128,12 @@ impl<'a> TagsRef<'a> {
         false
     }
 
-    /// Whether there are none.
+    /// Whether there are no tags.
     pub fn is_empty(self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The tags with memory of their own.
+    /// Copy the tags into memory of their own.
     pub fn to_vec(self) -> Vec<Vec<String>> {
         self.iter().map(|tag| tag.elements().map(Cow::into_owned).collect()).collect()
     }
@@ -156,14 +157,14 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry at the start of some bytes, if all of it is there.
+    /// The entry at the start of `bytes`, if complete.
     #[inline]
     fn first(bytes: &'a [u8]) -> Option<Self> {
         let length = usize::from(u16_be_at(bytes, LENGTH_AT)?);
         bytes.get(..VALUES_AT + length).filter(|_| length > 0).map(|bytes| Self { bytes })
     }
 
-    /// Whether its values fill it.
+    /// Whether the values fill the entry.
     #[inline]
     fn check(self) -> Result<(), Bad> {
         let (count, mut rest) = (self.count(), self.values());
@@ -186,7 +187,7 @@ impl<'a> Entry<'a> {
         *there(self.bytes.first())
     }
 
-    /// How many values it has, a marker included.
+    /// The number of values, a marker included.
     #[inline]
     fn count(self) -> u8 {
         *there(self.bytes.get(VALUES_AT))
@@ -197,7 +198,7 @@ impl<'a> Entry<'a> {
         part(self.bytes, ENTRY_HEAD_BYTES..)
     }
 
-    /// The marker, if it goes on with a tag that has a last value or not.
+    /// The marker, if the entry continues a tag.
     #[inline]
     fn marker(self, has_last: bool) -> Option<&'a [u8]> {
         if self.kind() != FRAGMENT || self.count() == 0 {
@@ -211,7 +212,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The first of some values, which were checked, and the bytes after it.
+/// The first of some checked values, and the bytes after the value.
 #[inline]
 fn split_value(values: &[u8]) -> (&[u8], &[u8]) {
     let len = usize::from(u16_be_at(values, 0).unwrap_or_default());
@@ -232,7 +233,8 @@ impl<'a> Iterator for Tags<'a> {
         let first = Entry::first(self.rest)?;
         let mut len = first.bytes.len();
         let mut has_last = first.count() > 0;
-        // An entry of type 01 that goes on with nothing is a tag of the reference with that name.
+        // An entry of type 01 that continues no tag is a tag of the reference implementation with
+        // the name 01.
         while let Some(entry) = Entry::first(part(self.rest, len..)) {
             if entry.marker(has_last).is_none() {
                 break;
@@ -249,12 +251,12 @@ impl<'a> Iterator for Tags<'a> {
 /// One tag, borrowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// Its entry, and those that go on with it.
+    /// The tag's entry, and the entries that continue the tag.
     entries: &'a [u8],
 }
 
 impl<'a> Tag<'a> {
-    /// The name if it is one byte, as of the tags that relays index; costs nothing.
+    /// The name, if it is one byte, like the tags that relays index. The call is nearly free.
     #[inline]
     pub fn letter(self) -> Option<u8> {
         self.entries.first().copied().filter(|kind| LETTER.contains(kind))
@@ -265,7 +267,7 @@ impl<'a> Tag<'a> {
         self.elements().next().unwrap_or_default()
     }
 
-    /// What follows the name.
+    /// The texts after the name.
     pub fn values(self) -> impl Iterator<Item = Cow<'a, str>> {
         let mut elements = self.elements();
         elements.next();
@@ -283,7 +285,7 @@ impl<'a> Tag<'a> {
         Elements { name: self.kept_name(), raw: self.raw() }
     }
 
-    /// The name, where it is the type and no value.
+    /// The name, if the entry's type holds the name.
     fn kept_name(self) -> Option<Cow<'a, str>> {
         match self.entries.first().copied()? {
             NAMED => None,
@@ -303,7 +305,7 @@ impl<'a> Tag<'a> {
         if !rest.is_empty() {
             return Raw { values, rest }.for_each(|value| take(&value));
         }
-        // Nearly every tag is one entry, of which no value is glued.
+        // Nearly every tag is one entry without glued values.
         while !values.is_empty() {
             let (value, after) = split_value(values);
             take(value);
@@ -311,7 +313,7 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// The values as bytes, those in fragments glued.
+    /// The values as bytes; values in fragments are glued.
     fn raw(self) -> Raw<'a> {
         let first = Entry::first(self.entries).unwrap_or(Entry { bytes: &[0; ENTRY_HEAD_BYTES] });
         let rest = part(self.entries, first.bytes.len().min(self.entries.len())..);
@@ -356,14 +358,14 @@ fn text(bytes: &[u8]) -> &str {
 /// Values of a tag as bytes.
 #[derive(Clone, Debug)]
 struct Raw<'a> {
-    /// The values left of the entry at hand.
+    /// The remaining values of the current entry.
     values: &'a [u8],
-    /// The entries that go on with it.
+    /// The entries that continue the current entry.
     rest: &'a [u8],
 }
 
 impl<'a> Raw<'a> {
-    /// Go to the next entry, after its marker; gives the marker.
+    /// Go to the next entry, after its marker; returns the marker.
     fn advance(&mut self) -> Option<&'a [u8]> {
         let entry = Entry::first(self.rest)?;
         self.rest = part(self.rest, entry.bytes.len()..);
@@ -372,7 +374,7 @@ impl<'a> Raw<'a> {
         Some(marker)
     }
 
-    /// Whether the next value goes on with the last one.
+    /// Whether the next value continues the last value.
     fn is_glued(&mut self) -> bool {
         while self.values.is_empty() {
             match Entry::first(self.rest).and_then(|entry| entry.marker(true)) {

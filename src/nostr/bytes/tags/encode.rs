@@ -1,4 +1,4 @@
-//! Tags to their bytes: what is longer than an entry goes on in fragments.
+//! Encode tags: a text longer than an entry continues in fragments.
 
 use super::{
     COUNT_BYTES, ENTRY_HEAD_BYTES, FRAGMENT, GLUED, LENGTH_AT, LETTER, MORE, NAMED,
@@ -12,7 +12,7 @@ const ENTRIES_MAX: usize = u16::MAX as usize;
 const ENTRY_LENGTH_MAX: usize = u16::MAX as usize;
 const VALUES_MAX: usize = u8::MAX as usize;
 
-/// Append the bytes of tags. Fails where more than 65,535 entries would be needed.
+/// Append the bytes of tags. Fails if the tags need more than 65,535 entries.
 pub fn encode<T: AsRef<[S]>, S: AsRef<str>>(tags: &[T], out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; COUNT_BYTES]);
@@ -32,9 +32,9 @@ pub fn encode<T: AsRef<[S]>, S: AsRef<str>>(tags: &[T], out: &mut Vec<u8>) -> Re
 struct Writer<'o> {
     out: &'o mut Vec<u8>,
     entries: usize,
-    /// Where the entry begins that is being written.
+    /// The start of the entry under construction.
     entry_at: usize,
-    /// How many values it has so far.
+    /// The number of values in the entry so far.
     values: usize,
 }
 
@@ -57,7 +57,7 @@ impl Writer<'_> {
         }
         let mut rest = value;
         while let Some(room) = self.room().filter(|&room| rest.len() > room) {
-            // Pieces are text themselves, for readers that know nothing of fragments.
+            // Every piece is valid text by itself, for readers that do not know fragments.
             let at = (0..=room).rev().find(|&at| rest.is_char_boundary(at)).unwrap_or_default();
             let (piece, more) = rest.split_at(at);
             self.push(piece.as_bytes());
@@ -67,7 +67,7 @@ impl Writer<'_> {
         self.push(rest.as_bytes());
     }
 
-    /// The longest value that the entry has room for.
+    /// The longest value for which the entry has room.
     fn room(&self) -> Option<usize> {
         let used = self.out.len() - (self.entry_at + VALUES_AT) + VALUE_HEAD_BYTES;
         ENTRY_LENGTH_MAX.checked_sub(used).filter(|_| self.values < VALUES_MAX)
