@@ -1,4 +1,4 @@
-//! The checkpoints of the write-ahead log: making one, finding the last one, and removing the files before it.
+//! Checkpoints of the write-ahead log: write one, find the last, and remove the files before it.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,9 @@ use crate::mode::Mode;
 use crate::scan::OnCorrupt;
 
 impl EventWal {
-    /// Say that everything up to now is in the segments, durably, and return the entry's number. The
-    /// log is synced, and the header of its newest file names the checkpoint.
+    /// Append a checkpoint, and return the entry's number. A checkpoint says that the segments hold
+    /// every earlier entry durably. This method syncs the log and writes the checkpoint's number to
+    /// the header of the newest file.
     pub fn checkpoint(&self, timestamp: u64) -> Result<Lsn> {
         let lsn = self.commit(&Entry::Checkpoint, timestamp)?;
         let mut state = lock(&self.state);
@@ -22,7 +23,7 @@ impl EventWal {
         Ok(lsn)
     }
 
-    /// Remove the files whose entries all lie before the last checkpoint; returns their paths.
+    /// Remove the files whose entries all precede the last checkpoint; returns their paths.
     pub fn drop_before_checkpoint(&self) -> Result<Vec<PathBuf>> {
         self.check_writable()?;
         let mut state = lock(&self.state);
@@ -42,14 +43,14 @@ impl EventWal {
         lock(&self.state).checkpoint
     }
 
-    /// Whether the log has this checkpoint, and so all that came after it.
+    /// Whether the log has this checkpoint, and so every later entry.
     pub(crate) fn has_checkpoint(&self, checkpoint: Lsn) -> Result<bool> {
         let mut entries = self.entries(checkpoint, OnCorrupt::Skip)?;
         let found = entries.next()?;
         Ok(found.is_some_and(|found| found.lsn == checkpoint && found.entry == Entry::Checkpoint))
     }
 
-    /// Have this be the last checkpoint, whatever the headers name: one may be torn.
+    /// Set the last checkpoint, whatever the headers name: a header may be torn.
     pub(crate) fn go_on_after(&self, checkpoint: Lsn) {
         lock(&self.state).checkpoint = checkpoint;
     }
@@ -60,8 +61,9 @@ impl EventWal {
         Error::new(ErrorKind::LostRecords, message).of(FORMAT).at(&self.dir)
     }
 
-    /// Find the last checkpoint. A header may name an older one, if a crash came before it was
-    /// written, and may be torn itself; the entry says that the segments were synced before it.
+    /// Find the last checkpoint. A header may name an older checkpoint if a crash came before the
+    /// header's update, and a crash can tear a header. The entry itself proves that the segments
+    /// were synced earlier.
     pub(crate) fn find_checkpoint(&self) -> Result<()> {
         let (named, first) = {
             let state = lock(&self.state);
@@ -79,7 +81,8 @@ impl EventWal {
         };
         let mut state = lock(&self.state);
         state.checkpoint = checkpoint;
-        // A header that names a later one tells a repair that its entry is damaged.
+        // A header that names a later checkpoint tells a repair that the checkpoint's entry is
+        // damaged.
         match self.mode == Mode::Read || checkpoint <= named {
             true => Ok(()),
             false => store_checkpoint(&state),
@@ -97,7 +100,7 @@ impl EventWal {
     }
 }
 
-/// Have the header of the newest file name the last checkpoint, durably.
+/// Write the last checkpoint to the header of the newest file, durably.
 fn store_checkpoint(state: &State) -> Result<()> {
     if state.finished {
         // The header of the next file will name it.

@@ -1,4 +1,4 @@
-//! The engine's framing of the event store's log: entries one after the other, numbered. Pure, no I/O.
+//! The engine's framing of the event store's log: numbered entries in a row. Pure, no I/O.
 
 use super::entry::{
     CRC_BYTES, Entry, FORMAT, FRAMING_BYTES, HEAD_BYTES, LENGTH_AT, LSN_AT, LSN_MAX, Lsn, Op,
@@ -10,13 +10,13 @@ use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
 use crate::slice::{part, there, u32_be_at, u64_be_at};
 
-/// What is known of an intact entry.
+/// The known facts about an intact entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it has beside its data.
+    /// The entry's kind, number and time.
     pub tag: Tag,
     data_len: u32,
-    /// The first half of the checksum as it is stored.
+    /// The first half of the stored checksum.
     sum: u32,
 }
 
@@ -61,10 +61,10 @@ impl Framing for Codec {
     const SUM: Sum = Sum::Crc64;
     const RECORD_BYTES_MIN: u64 = FRAMING_BYTES;
     const HEAD_BYTES: usize = HEAD_BYTES;
-    /// The last bytes are a checksum's.
+    /// An entry ends with a checksum.
     const TRAILING_ZEROS_MAX: u64 = CRC_BYTES as u64;
     const LINKED: bool = true;
-    /// An entry is parsed as a whole.
+    /// The parser needs a whole entry.
     const IN_PARTS: bool = false;
 
     #[inline(always)]

@@ -47,12 +47,12 @@ const FLAGS_DATA_BYTES: usize = 4 + 4 + 1;
 
 const _: () = assert!(HEADER_BYTES == 24 && FRAMING_BYTES == 29);
 
-/// The number of an entry: one more than that of the entry before, in all files of a log.
+/// The number of an entry: one more than the number of the entry before, across all files of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
-/// The last number that an entry may have. No log gets there; a number above it is damage, and sums of
-/// numbers do not overflow.
+/// The highest number of an entry. No log gets there, so a higher number is damage. The limit also
+/// keeps sums of numbers from overflowing.
 pub(super) const LSN_MAX: Lsn = Lsn(1 << 62);
 
 impl std::fmt::Display for Lsn {
@@ -69,14 +69,14 @@ pub fn file_name(number: u64) -> String {
     }
 }
 
-/// The number in a file's name; anything else in the directory is not ours to look at.
+/// The number in a file's name. The log ignores other files of the directory.
 pub fn file_number(name: &OsStr) -> Option<u64> {
     let name = name.to_str()?;
     let number = match name {
         "wal.log" => 0,
         _ => name.strip_prefix("wal.")?.strip_suffix(".log")?.parse().ok()?,
     };
-    // Above it no next file could be counted.
+    // A higher number would leave no number for the next file.
     (number < u64::MAX && file_name(number) == name).then_some(number)
 }
 
@@ -90,7 +90,7 @@ pub fn encode_file_header(checkpoint: Lsn) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// The number of the last checkpoint in a header; `Err` says what is wrong with it.
+/// Parse the number of the last checkpoint from a header; `Err` names the error.
 pub fn parse_file_header(header: &[u8; HEADER_BYTES]) -> Result<Lsn, String> {
     let (magic, version) = (part(header, ..VERSION_AT), there(u64_be_at(header, VERSION_AT)));
     if *magic != MAGIC {
@@ -103,12 +103,12 @@ pub fn parse_file_header(header: &[u8; HEADER_BYTES]) -> Result<Lsn, String> {
     }
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// A new event.
     Insert {
-        /// Its record, without the heads of continuation pages.
+        /// The event's record, without the heads of continuation pages.
         record: &'a [u8],
     },
     /// The flags of a record change.
@@ -125,12 +125,12 @@ pub enum Entry<'a> {
         /// Its value.
         value: &'a [u8],
     },
-    /// Everything before is in the segments, durably.
+    /// The segments hold all earlier entries durably.
     Checkpoint,
 }
 
 impl<'a> Entry<'a> {
-    /// The number of its kind.
+    /// The kind of the entry.
     pub fn op(&self) -> Op {
         match self {
             Self::Insert { .. } => Op::Insert,
@@ -140,7 +140,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Its data, which an update of an index has room for up to 2^32 bytes.
+    /// The entry's data. An update of an index has room for up to 2^32 bytes.
     pub fn data(&self) -> Cow<'a, [u8]> {
         match *self {
             Self::Insert { record } => record.into(),
@@ -156,7 +156,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What an entry of this kind with this data says, or why there is none.
+    /// Parse the data of an entry of this kind; `Err` names the error.
     pub fn parse(op: Op, data: &'a [u8]) -> Result<Self, Bad> {
         let bad = |found: u64, expected: u64| {
             let (what, against) = ("data length", "must be");
@@ -196,7 +196,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The kinds of entries, by their numbers.
+/// The kinds of entries, with their stored numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
@@ -207,7 +207,7 @@ pub enum Op {
     UpdateFlags = 2,
     /// A change of an index.
     IndexUpdate = 3,
-    /// Everything before is in the segments.
+    /// The segments hold all earlier entries.
     Checkpoint = 4,
 }
 
@@ -219,7 +219,7 @@ impl Op {
     }
 }
 
-/// What an entry has beside its data.
+/// An entry's fields other than its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     /// Its kind.

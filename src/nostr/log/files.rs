@@ -1,9 +1,8 @@
-//! One file of the event store's write-ahead log as a format of the engine, and which files there
-//! are.
+//! The files of the event store's write-ahead log, and one file as a format of the engine.
 //!
-//! Each file is a log of its own, with its mark and index in `.deedbook/NAME/`: what may be cut, what
-//! is damage and what was lost the engine decides. That the files follow each other is the matter of
-//! `wal.rs`.
+//! Each file is a log of its own, with its mark and index in `.deedbook/NAME/`. The engine decides
+//! which bytes may be cut, which are damaged, and which are lost. `wal.rs` checks that the files
+//! follow each other.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,14 +40,14 @@ pub struct Raw {
     pub data: Vec<u8>,
 }
 
-/// How a file is opened.
+/// The options for opening a file.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// What all formats share.
+    /// The options shared by all formats.
     pub common: Common,
     /// Limit of an entry's data, bytes.
     pub data_bytes_max: u64,
-    /// Number of the first entry, if there is none yet.
+    /// Number of the first entry, if the file is empty.
     pub first: Lsn,
     /// The last checkpoint, for the header of a new file.
     pub checkpoint: Lsn,
@@ -58,7 +57,7 @@ pub struct FileOptions {
 #[derive(Clone, Debug)]
 pub struct FileFormat {
     codec: Codec,
-    /// The last checkpoint by the header, when the file was opened.
+    /// The last checkpoint in the header at opening.
     pub checkpoint: Lsn,
 }
 
@@ -164,7 +163,7 @@ impl crate::log::Columns for Column {
     const ALL: &'static [(Self, &'static str, crate::log::Value)] = &[];
 }
 
-/// The last checkpoint by the header of a file, or what is wrong with it.
+/// Read the last checkpoint from a file's header; the inner `Err` names the error.
 fn read_header(file: &dyn File) -> io::Result<Result<Lsn, String>> {
     let mut header = [0; HEADER_BYTES];
     Ok(match read_full(file, &mut header, 0)? {
@@ -173,7 +172,7 @@ fn read_header(file: &dyn File) -> io::Result<Result<Lsn, String>> {
     })
 }
 
-/// Number of the first entry, if that is intact.
+/// Number of the first entry, if the entry is intact.
 fn first_lsn(space: &Space, codec: Codec) -> io::Result<Option<Lsn>> {
     let mut scanner = Scanner::new(codec, space.start, space.end);
     Ok(match scanner.next(&*space.file)? {
@@ -182,7 +181,7 @@ fn first_lsn(space: &Space, codec: Codec) -> io::Result<Option<Lsn>> {
     })
 }
 
-/// The entries that a mark says a file had, and the file is gone or has no header.
+/// The error for a file with a missing name or header whose mark says that entries existed.
 fn lost_file(path: &Path, mark: &Mark) -> Error {
     let Mark { records, first, end, .. } = mark;
     let message = format!(
@@ -203,7 +202,7 @@ pub fn numbers(storage: &dyn Storage, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Refuse a log of which a file above this number is gone that had entries.
+/// Refuse a log if a file above this number had entries and is missing.
 pub fn check_none_lost(storage: &dyn Storage, dir: &Path, newest: Option<u64>) -> Result<()> {
     match lost_files(storage, dir, newest)?.into_iter().next() {
         Some((_, error)) => Err(error),
@@ -211,8 +210,8 @@ pub fn check_none_lost(storage: &dyn Storage, dir: &Path, newest: Option<u64>) -
     }
 }
 
-/// The files above this number that had entries and are gone: only whole files below a checkpoint are
-/// ever removed, the oldest first.
+/// The missing files above this number that had entries. The log itself removes only whole files
+/// below a checkpoint, the oldest first.
 pub fn lost_files(
     storage: &dyn Storage,
     dir: &Path,
@@ -228,7 +227,7 @@ pub fn lost_files(
         }
     }
     if !lost.is_empty() {
-        // A writer may have begun them since the files were listed.
+        // A writer may have created files after the listing.
         let newest = numbers(storage, dir)?.last().copied();
         lost.retain(|(number, ..)| Some(*number) > newest);
     }
@@ -239,8 +238,8 @@ pub fn lost_files(
     Ok(lost.into_iter().map(reported).collect())
 }
 
-/// Remove the files with these numbers, the oldest first, and what lies beside them. Each is gone
-/// durably before the next one goes: a crash leaves no gap between files.
+/// Remove the files with these numbers, the oldest first, and the files next to them. Each removal
+/// is durable before the next begins, so a crash leaves no gap between files.
 pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Result<()> {
     for number in numbers {
         let place = Place::file(&dir.join(file_name(*number)));
@@ -255,7 +254,7 @@ pub fn remove_files(storage: &dyn Storage, dir: &Path, numbers: &[u64]) -> Resul
     Ok(())
 }
 
-/// Have the header of an open file name this checkpoint, in the cache.
+/// Write a checkpoint's number to the header of an open file, without a sync.
 pub fn store_checkpoint(file: &dyn File, checkpoint: Lsn) -> io::Result<()> {
     write_full(file, &checkpoint.0.to_be_bytes(), CHECKPOINT_AT as u64)
 }

@@ -1,4 +1,4 @@
-//! Walking the entries of the write-ahead log from file to file.
+//! Walk the entries of the write-ahead log from file to file.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct Logged<'a> {
     pub lsn: Lsn,
     /// When it was made, in seconds from 1970.
     pub timestamp: u64,
-    /// What it says.
+    /// The entry's content.
     pub entry: Entry<'a>,
 }
 
@@ -24,31 +24,31 @@ pub struct Logged<'a> {
 pub struct Piece {
     /// Number of the file.
     pub number: u64,
-    /// Number of its first entry, or of the one to come.
+    /// Number of the file's first entry, or of the entry to come.
     pub first: Lsn,
-    /// Its size, once it is finished.
+    /// The file's size, once the file is finished.
     pub bytes: u64,
 }
 
-/// Walks over entries, across files. A snapshot: what is appended later is not given.
+/// A walk over entries, across files. The walk is a snapshot and skips later appends.
 #[derive(Debug)]
 pub struct Replay {
     dir: PathBuf,
     options: FileOptions,
-    /// The finished files to come, the next one last.
+    /// The finished files still to walk; the next file is last.
     left: Vec<Piece>,
-    /// The newest file, once it is its turn.
+    /// The newest file, once the walk gets there.
     newest: Option<(u64, Cursor<FileFormat>)>,
     cursor: Option<(u64, Cursor<FileFormat>)>,
     from: Lsn,
     on_corrupt: OnCorrupt,
-    /// Number of the entry after the last one given.
+    /// Number of the entry after the last returned entry.
     expected: Option<Lsn>,
     damages: Vec<(PathBuf, Damage)>,
 }
 
 impl Replay {
-    /// A walk over finished files, the oldest first, and then the newest, if that goes on.
+    /// Walk the finished files, the oldest first, and then the newest if its numbers follow.
     pub(crate) fn new(
         dir: &Path,
         options: FileOptions,
@@ -97,7 +97,7 @@ impl Replay {
         }
     }
 
-    /// The damaged stretches passed over so far, each with its file.
+    /// The damaged stretches that the walk skipped so far, each with its file.
     pub fn damages(&self) -> impl Iterator<Item = (PathBuf, &Damage)> {
         let here = self.cursor.iter().flat_map(|(number, cursor)| {
             let path = self.dir.join(file_name(*number));
@@ -125,7 +125,7 @@ impl Replay {
         self.cursor = None;
     }
 
-    /// Whether a file begins with the number after the last one of the file before.
+    /// Check that a file begins with the number after the last entry of the file before.
     fn check_follows(&mut self, number: u64, lsn: Lsn) -> Result<()> {
         let Some(expected) = self.expected.filter(|expected| *expected != lsn) else {
             return Ok(());
@@ -140,7 +140,7 @@ impl Replay {
     }
 }
 
-/// The damage where a file does not begin with the number after that of the entry before.
+/// The damage at the start of a file whose first number does not follow the file before.
 pub fn not_following(expected: Lsn, found: Lsn) -> Damage {
     let at = HEADER_BYTES as u64;
     Damage {

@@ -1,9 +1,9 @@
 //! The event store's own write-ahead log: numbered entries in files that follow each other.
 //!
-//! A file is finished, synced and closed before the next one is created, so that only the newest can
-//! have a torn tail; damage in any other is no crash. Files wholly before the last checkpoint are
-//! removed, the oldest first; the one with the checkpoint's entry stays, so that the numbers go on
-//! after it whatever else is lost.
+//! The log finishes, syncs and closes a file before it creates the next, so a crash can tear only
+//! the newest file. Damage in an older file has another cause. A checkpoint lets the log remove the
+//! files wholly before it, the oldest first. The file with the checkpoint's entry stays, so that
+//! numbers continue after the checkpoint even if later files are lost.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ impl EventWal {
         Ok(wal)
     }
 
-    /// The same where a manifest says after which entry to go on: the last checkpoint is not looked for.
+    /// Open the log without a search for the last checkpoint: a manifest names it.
     pub(crate) fn open_unread(dir: &Path, mode: Mode, options: WalOptions) -> Result<Self> {
         options.check()?;
         let dir = located(&*options.storage, dir).map_err(|e| e.of(FORMAT))?;
@@ -68,7 +68,7 @@ impl EventWal {
         Ok(Self { dir, mode, options, state, guard: Mutex::new(guard) })
     }
 
-    /// Open a log that has files for reading, and refuse what an opening for writing refuses of them.
+    /// Open an existing log for reading, with the checks of an opening for writing.
     pub(crate) fn open_to_check(dir: &Path, options: WalOptions) -> Result<Self> {
         let found = numbers(&*options.storage, dir)?;
         check_none_lost(&*options.storage, dir, found.last().copied())?;
@@ -77,8 +77,8 @@ impl EventWal {
         Ok(Self { dir, mode: Mode::Read, options, state, guard })
     }
 
-    /// Append one entry and return its number. When this returns, the entry survives the death of the
-    /// process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
+    /// Append one entry and return its number. The entry then survives a crash of the process, and
+    /// with [`Durability::Always`](crate::Durability::Always) a power cut.
     pub fn append(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
         let (lsn, log, end) = self.write(1, |state| {
             let data = entry.data();
@@ -90,8 +90,9 @@ impl EventWal {
         Ok(lsn)
     }
 
-    /// Append entries, each with its time, with one write, and return the number of the first one; an error
-    /// means that none of them is acknowledged. After a crash before the sync, a prefix of them may remain.
+    /// Append entries, each with its time, with one write, and return the number of the first
+    /// entry. An error means that no entry is acknowledged. A crash before the sync may leave a
+    /// prefix of the entries.
     pub fn append_many(&self, entries: &[(Entry<'_>, u64)]) -> Result<Lsn> {
         let (lsn, log, end) = self.write(entries.len() as u64, |state| {
             let mut batch = Batch::with_framing(Codec::new(self.options.data_bytes_max));
@@ -107,14 +108,14 @@ impl EventWal {
         Ok(lsn)
     }
 
-    /// Append one entry, and return its number when it is on stable storage.
+    /// Append one entry, sync the log, and return the entry's number.
     pub fn commit(&self, entry: &Entry<'_>, timestamp: u64) -> Result<Lsn> {
         let lsn = self.append(entry, timestamp)?;
         self.sync()?;
         Ok(lsn)
     }
 
-    /// Return when every entry appended so far is on stable storage. Threads that wait share a sync.
+    /// Wait until every entry appended so far is on stable storage. Waiting threads share a sync.
     pub fn sync(&self) -> Result<()> {
         let (log, end) = {
             let state = lock(&self.state);
@@ -125,26 +126,27 @@ impl EventWal {
             let end = state.current.writable_as_before()?.extent().end;
             (state.current.clone(), end)
         };
-        // Another thread may finish this file meanwhile, and go on in the next one: then it is synced.
+        // If another thread finishes this file meanwhile, the file is already synced.
         log.shared.sync_to(end)
     }
 
-    /// The entries after the last checkpoint, as they are now.
+    /// A snapshot of the entries after the last checkpoint.
     pub fn replay(&self, on_corrupt: OnCorrupt) -> Result<Replay> {
         let after = Lsn(lock(&self.state).checkpoint.0 + 1);
         self.entries(after, on_corrupt)
     }
 
-    /// The entries from a number on, as they are now; of a number before the first one, all.
+    /// A snapshot of the entries from a number on; a number before the first entry returns all
+    /// entries.
     pub fn entries(&self, from: Lsn, on_corrupt: OnCorrupt) -> Result<Replay> {
         let state = lock(&self.state);
-        // A file that begins below the one before is damage, which the walk reports.
+        // A file that begins below the file before is damage, and the walk reports it.
         let pairs = state.files.iter().zip(state.files.iter().skip(1));
         let before = |(one, next): &(&Piece, &Piece)| one.first < next.first && next.first <= from;
         let later = pairs.take_while(before).count();
         let (_, mut finished) = state.files.split_at(later);
         let mut newest = None;
-        // Once it is finished, it is read like those before it.
+        // The walk reads a finished newest file like the older files.
         if let Some((piece, before)) = finished.split_last().filter(|_| !state.finished) {
             let cursor = state.current.cursor_by_ordinal(from.0, None, on_corrupt)?;
             (newest, finished) = (Some((piece.number, cursor)), before);
@@ -153,7 +155,7 @@ impl EventWal {
         Ok(Replay::new(&self.dir, options, finished, newest, from, on_corrupt))
     }
 
-    /// Check every entry of every file: one report for each, the oldest first.
+    /// Check every entry of every file, and return one report a file, the oldest first.
     pub fn verify(&self) -> Result<Vec<VerifyReport>> {
         let state = lock(&self.state);
         let check = |piece: &Piece| {
@@ -169,8 +171,8 @@ impl EventWal {
         lock(&self.state).next
     }
 
-    /// Number of the first entry that need not be on stable storage; `None` for a reader that cannot
-    /// tell.
+    /// Number of the first entry that may not be on stable storage. A reader that cannot know
+    /// returns `None`.
     pub fn durable(&self) -> Result<Option<Lsn>> {
         let state = lock(&self.state);
         if state.finished {
@@ -188,7 +190,7 @@ impl EventWal {
         finished.sum::<u64>() + state.current.shared.extent().end
     }
 
-    /// What this handle did since it was opened.
+    /// Counters of this handle since its opening.
     pub fn stats(&self) -> Stats {
         let state = lock(&self.state);
         let mut all = state.done.clone();
@@ -198,7 +200,7 @@ impl EventWal {
         all
     }
 
-    /// Bytes of entries that no sync covers. A finished file was synced as a whole.
+    /// Bytes of entries not yet synced. A finished file is synced as a whole.
     pub fn unsynced_bytes(&self) -> u64 {
         let state = lock(&self.state);
         if state.finished {
@@ -209,7 +211,7 @@ impl EventWal {
         shared.extent().end.saturating_sub(durable)
     }
 
-    /// What opening found and did at the end of the log.
+    /// The result of opening: the state of the log's end, and repairs.
     pub fn recovery(&self) -> OpenReport {
         lock(&self.state).current.recovery().clone()
     }
@@ -238,7 +240,7 @@ impl EventWal {
         Ok(())
     }
 
-    /// Append `count` entries with `change`, which says where the newest file ends then.
+    /// Append `count` entries with `change`, which returns the new end of the newest file.
     fn write(
         &self,
         count: u64,
@@ -258,7 +260,7 @@ impl EventWal {
         Ok((lsn, state.current.clone(), end))
     }
 
-    /// A sync where the durability asks for one, without the lock: appends go on meanwhile.
+    /// Sync if the durability asks for a sync. The lock is released first, so appends continue.
     fn after_append(&self, log: &Log<FileFormat>, end: u64) -> Result<()> {
         let unsynced = end.saturating_sub(log.shared.durable());
         match self.options.durability {
@@ -268,7 +270,7 @@ impl EventWal {
         }
     }
 
-    /// Go on in the next file where this one would get too long: an entry does not span files.
+    /// Start the next file if this file would get too long: an entry does not span files.
     fn make_room(&self, state: &mut State, bytes: u64) -> Result<()> {
         state.check()?;
         if !state.finished {
@@ -281,7 +283,7 @@ impl EventWal {
         }
         let number = state.files.last().map_or(0, |piece| piece.number + 1);
         let options = self.options.file(state.next, state.checkpoint);
-        // One that an earlier try left is empty.
+        // If an earlier attempt left the next file, it is empty.
         state.current = Log::open_with(&self.dir.join(file_name(number)), Mode::Append, options)
             .map_err(|e| e.with_durable(Durable::No))?;
         state.files.push(Piece { number, first: state.next, bytes: 0 });
@@ -290,8 +292,9 @@ impl EventWal {
     }
 }
 
-/// Cut a log after the valid prefix of its newest file, after saving what is cut beside it. Damage in
-/// a finished file is not cut: what follows it is in other files.
+/// Save the bytes after the valid prefix of the newest file to a file next to the log, and cut
+/// them. A repair does not cut damage in a finished file: the entries after the damage are in other
+/// files.
 pub fn repair(dir: impl AsRef<Path>, options: &WalOptions, may: Repair) -> Result<RepairReport> {
     let dir = located(&*options.storage, dir.as_ref()).map_err(|e| e.of(FORMAT))?;
     let _guard = lock_dir(options, &dir).map_err(|e| e.of(FORMAT))?;
@@ -317,7 +320,7 @@ mod tests {
     use crate::nostr::log::files::lost_files;
     use crate::storage::{Memory, Storage as _};
 
-    /// `verify` beside a writer said of a file that was there that it was missing.
+    /// `verify` next to a running writer reported an existing file as missing.
     #[test]
     fn a_file_that_was_begun_since_the_list_was_made_is_not_lost() {
         let (memory, dir) = (Memory::new(), Path::new("/wal"));

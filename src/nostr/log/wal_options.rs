@@ -16,30 +16,32 @@ use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
 
-/// How a log is opened; see the fields.
+/// The options for opening a log; see the fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WalOptions {
-    /// When appends are synced: by default within `batch_interval`, or after `batch_bytes` if that is
+    /// When to sync appends. By default, within `batch_interval`, or after `batch_bytes` if
     /// earlier.
     pub durability: Option<Durability>,
     /// With the default durability: the longest time until a sync, 10 ms to 1 s.
     pub batch_interval: Duration,
-    /// With the default durability: so many bytes are synced at once, 1 to 100 MiB.
+    /// With the default durability: the number of unsynced bytes that triggers a sync, 1 to 100
+    /// MiB.
     pub batch_bytes: u64,
-    /// A file that would have more bytes is finished, and the next one begun: 10 MiB to 10 GiB.
+    /// The size at which a file is finished and the next file begins: 10 MiB to 10 GiB.
     pub segment_bytes: u64,
     /// Limit of an entry's data, bytes.
     pub data_bytes_max: u64,
-    /// What opening for writing does with a tail that is not clean.
+    /// How opening for writing treats a tail that is not clean.
     pub recovery: Recovery,
-    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
+    /// Unix permissions of new files, minus the umask. New directories are listable for everyone
+    /// who may read the files.
     pub file_mode: u32,
-    /// A sync that takes longer is logged and counted.
+    /// A longer sync is logged and counted.
     pub slow_sync: Duration,
     /// The file system.
     pub storage: Arc<dyn Storage>,
-    /// Whether sizes below the ranges are taken: for tests.
+    /// Whether sizes below the ranges are accepted: for tests.
     #[doc(hidden)]
     pub small: bool,
 }
@@ -84,7 +86,7 @@ impl WalOptions {
         Self::default()
     }
 
-    /// Take sizes below the ranges: for tests.
+    /// Accept sizes below the ranges: for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn small(mut self, small: bool) -> Self {

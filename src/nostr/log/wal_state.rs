@@ -1,4 +1,5 @@
-//! What an open log of the event store knows of its files, the newest of which is written.
+//! The state of an open log of the event store: its files, and the newest file, which takes
+//! appends.
 
 use std::path::Path;
 
@@ -13,17 +14,17 @@ use crate::scan::Verdict;
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// The files, the oldest first; all but the last one are finished.
+    /// The files, the oldest first; all but the last are finished.
     pub(crate) files: Vec<Piece>,
     /// The newest file.
     pub(crate) current: Log<FileFormat>,
-    /// Whether the newest file is finished and the next one is not created yet.
+    /// Whether the newest file is finished and the next does not exist yet.
     pub(super) finished: bool,
-    /// What this handle did to the finished files.
+    /// Counters of this handle for the finished files.
     pub(crate) done: Stats,
     /// Whether the handle is closed.
     pub(crate) closed: bool,
-    /// Why finishing a file failed.
+    /// The error of a failed attempt to finish a file.
     pub(crate) failed: Option<String>,
     /// Number of the next entry.
     pub(crate) next: Lsn,
@@ -32,7 +33,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The files with these numbers, which must follow each other if that is to be checked.
+    /// Open the files with these numbers. The numbers must follow each other if the caller asks for
+    /// the check.
     pub(crate) fn open(
         dir: &Path,
         mode: Mode,
@@ -76,8 +78,8 @@ impl State {
         Err(Error::new(ErrorKind::Poisoned, message).of(FORMAT).with_durable(Durable::No))
     }
 
-    /// Make all of the newest file durable, and leave nothing reserved after its end, before there is
-    /// a next one.
+    /// Make all of the newest file durable, and release the space reserved after its end, before
+    /// the next file exists.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.current.sync()?;
         if let Err(e) = self.current.close() {
@@ -93,7 +95,7 @@ impl State {
     }
 }
 
-/// Refuse a file that does not go on where the one before ends.
+/// Refuse a file whose first number does not follow the end of the file before.
 fn check_follows(dir: &Path, before: Option<&Piece>, piece: Piece, next: Lsn) -> Result<()> {
     let Some(before) = before else { return Ok(()) };
     let path = dir.join(file_name(piece.number));
@@ -111,7 +113,7 @@ fn check_follows(dir: &Path, before: Option<&Piece>, piece: Piece, next: Lsn) ->
     }
 }
 
-/// Refuse damage at the end of a finished file: it was synced before the next one was created.
+/// Refuse damage at the end of a finished file: the log synced the file before creating the next.
 fn check_finished(path: &Path, log: &Log<FileFormat>) -> Result<()> {
     let report = log.recovery();
     if matches!(report.verdict, Verdict::Clean | Verdict::Open) {
