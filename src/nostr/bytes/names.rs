@@ -1,10 +1,8 @@
-//! Recover tag names that the reference implementation lost: it keeps only the first byte of a
-//! name.
+//! Recover tag names that the reference implementation lost: it keeps only a name's first byte.
 //!
 //! An event's id proves its tags, so the search tries known names until the id matches. If no names
 //! match, the event stays as stored and counts as lossy. The search skips records with a checksum:
-//! this program wrote them, and this program loses no names.
-//! no names: of them nothing is tried.
+//! this program wrote them with full names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

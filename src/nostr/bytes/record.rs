@@ -209,7 +209,7 @@ pub fn parse(record: &[u8]) -> Result<EventRef<'_>, Bad> {
     check(record).map(|layout| layout.event(record))
 }
 
-/// Where the parts of a checked record lie.
+/// The offsets of the parts of a checked record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     /// The store's notes about the event.
@@ -256,7 +256,7 @@ pub(crate) fn check_with(record: &[u8], sums: bool) -> Result<Layout, Bad> {
     Ok(layout)
 }
 
-/// The event of a record that this process made: the parser checks only lengths.
+/// The event of a record made by this process: the parser checks only lengths.
 pub(crate) fn event_of_own(record: &[u8]) -> Result<EventRef<'_>, Bad> {
     measure(record).map(|layout| layout.event(record))
 }

@@ -198,7 +198,7 @@ impl<'a> Entry<'a> {
         part(self.bytes, ENTRY_HEAD_BYTES..)
     }
 
-    /// The marker, if the entry continues a tag.
+    /// The marker, if the entry continues a tag. Only a tag with a value (`has_last`) can be glued.
     #[inline]
     fn marker(self, has_last: bool) -> Option<&'a [u8]> {
         if self.kind() != FRAGMENT || self.count() == 0 {

@@ -1,4 +1,4 @@
-//! Checkpoints of the write-ahead log: write one, find the last, and remove the files before it.
+//! Checkpoints of the write-ahead log: write, find the last, remove older files.
 
 use std::path::PathBuf;
 

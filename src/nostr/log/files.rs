@@ -1,8 +1,7 @@
 //! The files of the event store's write-ahead log, and one file as a format of the engine.
 //!
-//! Each file is a log of its own, with its mark and index in `.deedbook/NAME/`. The engine decides
-//! which bytes may be cut, which are damaged, and which are lost. `wal.rs` checks that the files
-//! follow each other.
+//! Each file is a log of its own, with its mark and index in `.deedbook/NAME/`. The engine
+//! finds cut, damaged and lost bytes. `wal.rs` checks that the files follow each other.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -210,7 +209,7 @@ pub fn check_none_lost(storage: &dyn Storage, dir: &Path, newest: Option<u64>) -
     }
 }
 
-/// The missing files above this number that had entries. The log itself removes only whole files
+/// The missing files with entries above this number. The log itself removes only whole files
 /// below a checkpoint, the oldest first.
 pub fn lost_files(
     storage: &dyn Storage,
