@@ -1,4 +1,4 @@
-//! Walks over a segment, and what its last pages hold: a record that a writer has begun.
+//! Start walks over a segment, and handle a partial record in its last pages.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,14 @@ use crate::nostr::bytes::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HE
 use crate::slice::part;
 use crate::storage::{File, read_full, write_full};
 
-/// A record of which a part was there when its segment was opened.
+/// A record that was incomplete when its segment was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfinished {
-    /// The byte at which it begins.
+    /// The record's first byte.
     pub offset: u32,
-    /// Its event.
+    /// The id of the record's event.
     pub id: Id,
-    /// Whether the file has grown to its end since.
+    /// Whether the file now reaches the record's end.
     pub has_come: bool,
 }
 
@@ -31,12 +31,12 @@ impl Segment {
         Forward::new(self.clone(), from)
     }
 
-    /// The same of pages without a header page.
+    /// Walk the records of pages without a header page.
     pub fn scan_pages(&self) -> Forward {
         Forward::new(self.clone(), 0)
     }
 
-    /// How many intact records there are from an offset on.
+    /// Count the intact records from an offset on.
     pub fn count(&self, from: u32) -> Result<u32> {
         let (mut scan, mut count) = (self.scan(from), 0);
         while let Some(found) = scan.next()? {
@@ -50,8 +50,8 @@ impl Segment {
         Reverse::new(self.clone())
     }
 
-    /// The last record, if it goes on where the file ended when it was opened: a writer is appending the
-    /// rest, or a crash took it.
+    /// The last record, if it continues beyond the file's end at opening: a writer is appending the
+    /// rest, or a crash lost the rest.
     pub(crate) fn unfinished(&self) -> Result<Option<Unfinished>> {
         if !self.missing().is_empty() {
             return Ok(None);
@@ -71,8 +71,8 @@ impl Segment {
         Ok(id.filter(|_| is_cut).map(unfinished))
     }
 
-    /// Void a record that the file has in part. The next append fills its last page with zeros, and without a checksum
-    /// the record would look whole. `save` gets the file first.
+    /// Void a partial record. The next append fills the record's last page with zeros, and without
+    /// a checksum the record would look whole. `save` gets the file first.
     pub fn void_unfinished(
         &self,
         save: impl FnOnce(&dyn File, &Path, u32) -> Result<Option<PathBuf>>,

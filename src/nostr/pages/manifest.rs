@@ -1,8 +1,8 @@
-//! `manifest.json`: which segments are the store's. It is replaced as a whole, durably.
+//! `manifest.json` lists the segments of the store. Each change replaces the whole file durably.
 //!
-//! `.deedbook/manifest` is a copy of it with a checksum, written before it whenever other segments are
-//! the store's, or something else becomes of replaced events: where the manifest is missing, wrong, or of
-//! an earlier time, the copy tells which segments there must be. Of the two the newer counts.
+//! `.deedbook/manifest` is a copy of the manifest with a checksum. When the list of segments or the
+//! history option changes, the store writes the copy first. If the manifest is missing, wrong or
+//! outdated, the copy names the segments. The newer of the two files counts.
 
 use std::path::Path;
 
@@ -17,21 +17,21 @@ use crate::sidecar::{PRIVATE_MODE, is_absence, sidecar_dir};
 use crate::storage::{Access, Storage, read_full, replace};
 
 const NAME: &str = "manifest.json";
-/// Of the copy, in `.deedbook`.
+/// The name of the copy in `.deedbook`.
 const COPY_NAME: &str = "manifest";
 const VERSION: u64 = 1;
-/// No store counts so far: a number above it is damage, and would wrap around to an older generation.
+/// No store gets this far: a higher number is damage, and would wrap around to an older generation.
 const NUMBER_MAX: u64 = 1 << 62;
 const BYTES_MAX: u64 = 16 << 20;
-/// Where no event is dropped because of others; else it says nothing of that.
+/// Present if the store keeps replaced events; otherwise absent.
 const HISTORY: &str = "history";
 const KEPT: &str = "keep";
-/// Where the write-ahead log was cut after the last checkpoint.
+/// Set if a repair cut the write-ahead log after the last checkpoint.
 const LOG_CUT: &str = "log_cut";
-/// After how many bytes a segment gets no more events.
+/// The size at which a segment is full, in bytes.
 const SEGMENT_SIZE: &str = "segment_size";
 
-/// A segment as the manifest names it. What it says of sizes and counts are hints.
+/// A segment as listed in the manifest. Sizes and counts are hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub id: u32,
@@ -50,42 +50,43 @@ pub struct Manifest {
     pub next_segment_id: u32,
     pub segments: Vec<Listed>,
     pub last_compaction_time: u64,
-    /// How many compactions there were: the index is of one of them.
+    /// The number of compactions so far. The index belongs to one of them.
     pub compactions: u64,
-    /// How many deleted events they dropped.
+    /// How many deleted events the compactions dropped.
     pub total_deleted: u64,
-    /// How many replaced ones.
+    /// How many replaced events the compactions dropped.
     pub total_replaced: u64,
     pub page_bytes: u32,
-    /// After how many bytes a segment gets no more events, if that is known.
+    /// The size at which a segment is full, in bytes, if known.
     pub segment_bytes: Option<u64>,
-    /// What becomes of events that others replace: also by openings that do not say so.
+    /// The history option, which also counts for openings that do not set the option.
     pub history: History,
-    /// Whether the write-ahead log may lack what the segments have, since a repair cut it.
+    /// Whether a repair cut the write-ahead log, so that the log may lack events of the segments.
     pub is_log_cut: bool,
-    /// Whether another program wrote it: what we noted before says nothing of it.
+    /// Whether another program wrote the manifest: our earlier notes then say nothing about the
+    /// store.
     pub is_foreign: bool,
-    /// Whether it is the copy.
+    /// Whether this value was read from the copy.
     pub is_copy: bool,
-    /// What the copy says, if that is known.
+    /// The content of the copy, if known.
     copied: Option<Copied>,
 }
 
-/// Which segments there are, and since when: the numbers of compactions and segments only grow.
+/// The segments and the number of compactions. Numbers of compactions and segments only grow.
 pub type Generation = (u64, u32, Vec<u32>);
 
-/// Of what the copy is made again where it changes.
+/// The fields that make the store rewrite the copy when they change.
 type Copied = (Generation, History);
 
 impl Manifest {
-    /// `None` if there is none, or one that cannot be understood. One of another version is refused.
+    /// Load the manifest; `None` for a missing or unreadable file. Another version is refused.
     pub fn load(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(NAME);
         let bytes = read(storage, &path)?;
         bytes.map_or(Ok(None), |bytes| Self::parse(&bytes, &path))
     }
 
-    /// The copy; `None` also of one with a wrong checksum.
+    /// Load the copy; `None` also for a wrong checksum.
     pub fn load_copy(storage: &dyn Storage, dir: &Path) -> Result<Option<Self>> {
         refuse_link(storage, &sidecar_dir(dir))?;
         let path = sidecar_dir(dir).join(COPY_NAME);
@@ -99,7 +100,7 @@ impl Manifest {
         Ok(copy.map(|copy| Self { copied: Some(copy.to_copy()), is_copy: true, ..copy }))
     }
 
-    /// Replace it, and before it the copy if that says something else.
+    /// Replace the manifest; first replace the copy if its content differs.
     pub fn store(&mut self, options: &Options, dir: &Path) -> Result<()> {
         let text = format!("{:#}", self.encode(options));
         let to_copy = self.to_copy();
@@ -116,17 +117,18 @@ impl Manifest {
         put(&dir.join(NAME), text + "\n", options.file_mode)
     }
 
-    /// The last checkpoint; 0 where another program wrote it, which may keep no such log.
+    /// The last checkpoint. 0 if another program wrote the manifest, because it may keep no such
+    /// log.
     pub fn checkpoint(&self) -> Lsn {
         Lsn(if self.is_foreign { 0 } else { self.last_checkpoint_lsn })
     }
 
-    /// What it is called.
+    /// The file's name in messages.
     pub fn name(&self) -> &'static str {
         if self.is_copy { "the copy of the manifest" } else { "the manifest" }
     }
 
-    /// Which segments it names, and since when.
+    /// The listed segments, and the generation to which they belong.
     pub fn generation(&self) -> Generation {
         let ids = self.segments.iter().map(|segment| segment.id).collect();
         (self.compactions, self.next_segment_id, ids)
@@ -136,7 +138,7 @@ impl Manifest {
         (self.generation(), self.history)
     }
 
-    /// Name these segments, and no others: from now on, and not as before.
+    /// List only these segments, as a new generation.
     pub fn name_only(&mut self, ids: impl Iterator<Item = u32>) {
         let before = std::mem::take(&mut self.segments);
         let listed = |id| {
@@ -157,24 +159,24 @@ impl Manifest {
         Ok(id)
     }
 
-    /// Whether it names a segment.
+    /// Whether the manifest lists a segment.
     pub fn names(&self, id: u32) -> bool {
         self.segments.iter().any(|segment| segment.id == id)
     }
 
-    /// What it says of the size of a segment: a hint.
+    /// The listed size of a segment: a hint.
     pub fn size_of(&self, id: u32) -> Option<u64> {
         self.segments.iter().find(|segment| segment.id == id).map(|segment| segment.size_bytes)
     }
 
-    /// How many records it says that a segment has.
+    /// The listed number of records of a segment.
     pub fn records_of(&self, id: u32) -> Option<u32> {
         let listed = self.segments.iter().find(|segment| segment.id == id)?;
         listed.record_count.try_into().ok()
     }
 
-    /// Up to where a segment has pages at least: this program stores it after a sync of the segments. A size
-    /// that is none of whole pages is damage of the manifest, and says nothing.
+    /// The least end of a segment's pages: this program stores the size after a sync of the
+    /// segments. A size other than whole pages is damage of the manifest, and returns `None`.
     pub fn pages_end(&self, id: u32, page_bytes: u32) -> Option<u32> {
         let size: u32 = self.size_of(id).filter(|_| !self.is_foreign)?.try_into().ok()?;
         (size >= page_bytes && size.is_multiple_of(page_bytes)).then_some(size)
@@ -226,7 +228,7 @@ impl Manifest {
         match object.get("version").and_then(Value::as_u64) {
             Some(VERSION) => Ok(Self::decode(object)),
             None => Ok(None),
-            // Another version's manifest would be written over, and what it alone says lost.
+            // An opening would overwrite the other version's manifest and lose its fields.
             Some(version) => {
                 let message = format!("a manifest of version {version}, known is {VERSION}");
                 let error = Error::new(ErrorKind::Unsupported, message).at(path);
@@ -258,7 +260,7 @@ impl Manifest {
             total_replaced: count(object, "total_replaced")?,
             page_bytes: number("page_size")?.try_into().ok()?,
             segment_bytes: number(SEGMENT_SIZE),
-            // A word that is not known drops nothing.
+            // An unknown word drops no events.
             history: match object.get(HISTORY) {
                 None => History::Drop,
                 Some(_) => History::Keep,
@@ -293,7 +295,7 @@ impl Listed {
     }
 }
 
-/// The bytes of a file, if it is there.
+/// The bytes of a file, if the file exists.
 fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
     let failed = |e| Error::io("read the manifest", path, e);
     let file = match storage.open(path, Access::Read) {
@@ -312,12 +314,12 @@ fn sum_of(text: &str) -> String {
     format!("crc {:08x}", crc32(text.as_bytes()))
 }
 
-/// A number that counts on without an end.
+/// A number that grows without an end.
 fn number(object: &Map<String, Value>, name: &str) -> Option<u64> {
     object.get(name)?.as_u64().filter(|number| *number <= NUMBER_MAX)
 }
 
-/// The same, 0 where the manifest has no such number.
+/// Like `number`, with 0 for a missing number.
 fn count(object: &Map<String, Value>, name: &str) -> Option<u64> {
     match object.get(name).and_then(Value::as_u64) {
         None => Some(0),

@@ -1,4 +1,5 @@
-//! Work on parts of a store on all cores, which tells its progress and ends with an error of it.
+//! Process the parts of a store on all cores, with progress. An error of the callback ends the
+//! work.
 
 use std::num::NonZero;
 use std::sync::mpsc::sync_channel;
@@ -8,21 +9,21 @@ use super::progress::{Progress, REPORT_BYTES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::{Mutex, lock};
 
-/// What a thread says.
+/// A message from a worker thread.
 enum News<T> {
     /// So many more bytes are done.
     Bytes(u64),
-    /// All of a part is done.
+    /// A part is done.
     Part(usize, Result<T>),
 }
 
-/// The number of cores that this process may use.
+/// The number of cores available to the process.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Do the same work on every part; gives the results in the order of the parts. `work` calls what it gets
-/// with the bytes of each step. Progress is reported in this thread.
+/// Do the same work on every part; returns the results in the order of the parts. `work` gets a
+/// function to call with the bytes of each step. This thread reports the progress.
 pub fn on_all_cores<P: Send, T: Send>(
     parts: impl ExactSizeIterator<Item = P> + Send,
     work: impl Fn(P, &mut dyn FnMut(u64) -> Result<()>) -> Result<T> + Sync,
@@ -31,7 +32,7 @@ pub fn on_all_cores<P: Send, T: Send>(
     in_threads(cores(), parts, work, progress)
 }
 
-/// As [`on_all_cores`], in `threads` threads at most.
+/// Like [`on_all_cores`], in `threads` threads at most.
 pub fn in_threads<P: Send, T: Send>(
     threads: usize,
     parts: impl ExactSizeIterator<Item = P> + Send,
@@ -85,7 +86,7 @@ pub fn in_threads<P: Send, T: Send>(
     })
 }
 
-/// A thread ended before its work was done: it panicked, and the panic goes on when it is joined.
+/// A thread ended early: it panicked, and joining the thread resumes the panic.
 pub(crate) fn gone() -> Error {
     Error::new(ErrorKind::Io, "a thread that looks at events ended")
 }

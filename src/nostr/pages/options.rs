@@ -18,83 +18,85 @@ use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// The size of a page, bytes, where nothing says another.
+/// The default size of a page, bytes.
 const PAGE_BYTES: u32 = 4096;
-/// Offsets within a segment have 32 bits, and the last page must begin below.
+/// Offsets within a segment have 32 bits, so the last page must begin below.
 pub(super) const SEGMENT_BYTES_LIMIT: u64 = 1 << 32;
 
-/// One for all stores, so that what is kept of one is known again.
+/// One disk for all stores, so that handles share its caches.
 static DISK: LazyLock<Arc<Disk>> = LazyLock::new(|| Arc::new(Disk));
 
-/// What becomes of events that others replace. It is kept with the store.
+/// How appends treat replaced events. The store keeps the setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum History {
-    /// A replaced event is flagged, is not found any more, and goes with the next compaction.
+    /// Flag a replaced event: queries skip the event, and the next compaction drops it.
     #[default]
     Drop,
-    /// Every version is found, and stays.
+    /// Keep every version, and return every version.
     Keep,
 }
 
-/// How a store is opened; see the fields.
+/// The options for opening a store; see the fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// When appends are synced: by default within 100 ms, or after 10 MiB if that is earlier.
+    /// When to sync appends: by default within 100 ms, or after 10 MiB if earlier.
     pub durability: Option<Durability>,
-    /// What opening for write does about a write-ahead log with damage after the last checkpoint:
-    /// [`Recovery::Valid`] refuses it, and [`Recovery::Spec`] cuts it there. A store has no
-    /// [`Recovery::Acknowledged`]: the events that its segments have are kept.
+    /// How opening for writing treats damage in the write-ahead log after the last checkpoint.
+    /// [`Recovery::Valid`] refuses the log, and [`Recovery::Spec`] cuts the log at the damage. A
+    /// store has no [`Recovery::Acknowledged`]: opening keeps the events of the segments.
     pub recovery: Recovery,
-    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Segments of other sizes are read. By default the
-    /// size of the last segment; 4096 for a new store.
+    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Readers accept other sizes. By
+    /// default the size of the last segment; 4096 for a new store.
     pub page_bytes: Option<u32>,
-    /// A segment with more bytes gets no more events: 10 MiB to 4 GiB less a page. By default what is stored with the
-    /// store; 1 GiB for a new one.
+    /// The size from which a segment gets no more events: 10 MiB to 4 GiB minus a page. By default
+    /// the stored setting of the store; 1 GiB for a new store.
     pub segment_bytes: Option<u64>,
     /// With the default durability: the longest time until a sync, 10 ms to 1 s.
     pub batch_interval: Duration,
     /// With the default durability: the most bytes until a sync, 1 to 100 MiB.
     pub batch_bytes: u64,
-    /// A file of the write-ahead log with more bytes is finished: 10 MiB to 10 GiB. The file with the last
-    /// checkpoint stays until a checkpoint comes in a later one: the log takes up to about so many bytes of
-    /// the disk, and what was deleted stays readable in it for so long.
+    /// The size at which a file of the write-ahead log is finished: 10 MiB to 10 GiB. The file with
+    /// the last checkpoint stays until a later file has a checkpoint. So the log takes up to about
+    /// so many bytes of the disk, and deleted events stay readable in the log for as long.
     pub wal_segment_bytes: u64,
-    /// A checkpoint is made when the write-ahead log got more bytes since the last one: opening replays about
-    /// so many at most. Its files are deleted that lie wholly before the checkpoint.
+    /// A checkpoint is made after so many bytes of the write-ahead log, so opening replays at most
+    /// about as many. A checkpoint deletes the log's files that lie wholly before it.
     pub checkpoint_bytes: u64,
-    /// Compaction is due when so much of the stored bytes is of deleted, replaced or expired events: 0.1 to
-    /// 0.5.
+    /// The share of deleted, replaced or expired bytes at which a compaction is due: 0.1 to 0.5.
     pub compaction_ratio: f64,
     /// Whether new records have a checksum of their own.
     pub checksums: bool,
-    /// Limit of a new record, bytes: what is stored is read, however large.
+    /// Limit of a new record, bytes. Readers accept larger stored records.
     pub event_bytes_max: u32,
-    /// What becomes of events that others replace: from now on, and by every later opening that does not
-    /// say so. By default what is stored with the store; [`History::Drop`] for a new one. A reader does not
-    /// ask for it. [`EventStore::history`](crate::nostr::EventStore::history) has what counts.
+    /// How appends treat replaced events. The store keeps the setting for later openings without
+    /// one. By default the stored setting; [`History::Drop`] for a new store. A reader ignores this
+    /// option. [`EventStore::history`](crate::nostr::EventStore::history) returns the setting in
+    /// force.
     pub history: Option<History>,
-    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
+    /// Unix permissions of new files, minus the umask. New directories are listable for everyone
+    /// who may read the files.
     pub file_mode: u32,
-    /// A sync that takes longer is logged and counted.
+    /// A longer sync is logged and counted.
     pub slow_sync: Duration,
     /// How long opening for writing waits for another writer; by default not at all.
     pub lock_timeout: LockTimeout,
     /// Whether opening reads all of the store first, and refuses it for damage anywhere.
     pub check_all: bool,
-    /// The file system of all but the index.
+    /// The file system for all files except the index.
     pub storage: Arc<dyn Storage>,
-    /// Whether segments are read through a shared map: of the bytes that they have when they are opened,
-    /// when they are full, or when a compaction wrote them. Reads are some per cent quicker, and the pages
-    /// read count as memory of the process. On Linux; see [`struct@Disk`] for its handler of SIGBUS.
+    /// Whether to read segments through a shared map. A map covers the bytes that a segment has
+    /// when it is opened, becomes full, or leaves a compaction. Reads are some per cent quicker,
+    /// and the pages read count as memory of the process. Linux only; see [`struct@Disk`] for its
+    /// handler of SIGBUS.
     pub mapped_reads: bool,
-    /// Whether the index lies in files; else it is kept in memory and made again at every opening.
+    /// Whether the index lies in files. Otherwise every opening builds the index in memory.
     pub index_on_disk: bool,
-    /// Whether sizes below the ranges are taken: for tests.
+    /// Whether sizes below the ranges are accepted: for tests.
     #[doc(hidden)]
     pub small: bool,
-    /// What says which events are over, in seconds from 1970: for tests.
+    /// The clock that decides which events are expired, in seconds from 1970: for tests.
     #[doc(hidden)]
     pub clock: fn() -> u64,
 }
@@ -163,7 +165,7 @@ impl Options {
         Self::default()
     }
 
-    /// Take sizes below the ranges: for tests.
+    /// Accept sizes below the ranges: for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn small(mut self, small: bool) -> Self {
@@ -171,7 +173,7 @@ impl Options {
         self
     }
 
-    /// Ask another clock which events are over: for tests.
+    /// Use another clock to decide which events are expired: for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn clock(mut self, clock: fn() -> u64) -> Self {
@@ -179,7 +181,7 @@ impl Options {
         self
     }
 
-    /// The second that decides which events are over.
+    /// The second that decides which events are expired.
     pub(crate) fn now(&self) -> u64 {
         (self.clock)()
     }
@@ -208,13 +210,14 @@ impl Options {
         self.page_bytes.unwrap_or(PAGE_BYTES)
     }
 
-    /// The bytes after which a segment gets no more events.
+    /// The size at which a segment is full.
     pub(crate) fn segment_size(&self) -> u64 {
         self.segment_bytes.unwrap_or(GIB)
     }
 
-    /// The same, with the store's own sizes if the caller names none: the page size of the last segment, else that of
-    /// the manifest, and the segment size in the manifest. A size that this program does not write is ignored.
+    /// Fill in the store's own sizes if the caller sets none: the page size of the last segment,
+    /// else of the manifest, and the segment size of the manifest. Sizes that this program does not
+    /// write are ignored.
     pub(crate) fn with_sizes_of(&self, page_bytes: u32, segment_bytes: Option<u64>) -> Self {
         let mut options = self.clone();
         let kept = Some(page_bytes).filter(|size| PAGE_BYTES_WRITTEN.contains(size));
@@ -226,16 +229,16 @@ impl Options {
         options
     }
 
-    /// Be the only writer of the store in a directory.
+    /// Lock the store in a directory for the only writer.
     pub(crate) fn lock_store(&self, dir: &Path) -> Result<WriterLock> {
         WriterLock::acquire(&*self.storage, &sidecar_dir(dir), dir, &self.lock_timeout)
     }
 
-    /// The options of the write-ahead log, which checks them.
+    /// The options of the write-ahead log, which checks their ranges.
     pub(crate) fn wal(&self) -> WalOptions {
         WalOptions {
             durability: match self.durability {
-                // The store syncs itself, so that threads that append share a sync.
+                // The store syncs itself, so that appending threads share a sync.
                 Some(Durability::Always) => Some(Durability::Manual),
                 other => other,
             },
@@ -259,7 +262,7 @@ impl Options {
     }
 }
 
-/// The default size at which a segment of such pages is full.
+/// The valid sizes for a segment with pages of `page_bytes`.
 fn segment_sizes(page_bytes: u32) -> RangeInclusive<u64> {
     10 * MIB..=SEGMENT_BYTES_LIMIT - u64::from(page_bytes)
 }

@@ -2,10 +2,10 @@
 
 use crate::error::Result;
 
-/// The caller's function is called every so many bytes.
+/// The interval of calls to the caller's function, bytes.
 pub const REPORT_BYTES: u64 = 1 << 20;
 
-/// Bytes done, of those in all.
+/// The bytes done, and the total.
 pub(crate) struct Progress<'a> {
     done: u64,
     total: u64,
@@ -18,17 +18,17 @@ impl<'a> Progress<'a> {
         Self { report: Some(report), ..Self::silent() }
     }
 
-    /// Of work whose caller has no function.
+    /// Progress without a function of the caller.
     pub fn silent() -> Self {
         Self { done: 0, total: 0, reported: 0, report: None }
     }
 
-    /// There is more to do.
+    /// Add to the total.
     pub fn expect(&mut self, bytes: u64) {
         self.total += bytes;
     }
 
-    /// So much is done; an error ends the work.
+    /// Count bytes as done; an error of the caller's function ends the work.
     pub fn add(&mut self, bytes: u64) -> Result<()> {
         self.done = (self.done + bytes).min(self.total);
         if self.done - self.reported < REPORT_BYTES {
@@ -37,7 +37,7 @@ impl<'a> Progress<'a> {
         self.call()
     }
 
-    /// All that was expected is done: headers and damaged pages count, too.
+    /// Report everything expected as done: headers and damaged pages count, too.
     pub fn end(&mut self) -> Result<()> {
         self.done = self.total;
         self.call()

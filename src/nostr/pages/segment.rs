@@ -30,17 +30,18 @@ pub struct Record<'a> {
     pub offset: u32,
     /// The first byte after its last page.
     pub end: u32,
-    /// Its bytes, without the heads of continuation pages.
+    /// The record's bytes, without the heads of continuation pages.
     pub bytes: &'a [u8],
     /// The event.
     pub event: EventRef<'a>,
-    /// Whether a checksum covers these bytes: one that is stored, or was made with recovered names.
+    /// Whether a checksum covers these bytes: a stored checksum, or a new one for recovered names.
     pub has_sum: bool,
-    /// Whether names of its tags were lost, and found by its id: the bytes have them.
+    /// Whether tag names were lost and recovered through the id. The bytes have the recovered
+    /// names.
     pub is_recovered: bool,
 }
 
-/// What a scan finds.
+/// An item of a scan.
 #[derive(Clone, Debug)]
 pub enum Found<'a> {
     /// An intact record.
@@ -56,31 +57,31 @@ pub struct PageDamage {
     pub offset: u32,
     /// The first byte after the last page.
     pub end: u32,
-    /// What is wrong with the first page, with both values.
+    /// The error of the first page, with both values.
     pub reason: String,
 }
 
-/// A segment's file. Holds no lock.
+/// A segment's file. The value holds no lock.
 #[derive(Clone, Debug)]
 pub struct Segment {
     file: Arc<dyn File>,
     path: PathBuf,
     header: Header,
-    /// The first free byte, by the pages, those included that are missing.
+    /// The first free byte, by the pages, missing pages included.
     end: u32,
-    /// Pages that were stored durably and are missing; most segments have none.
+    /// Durable pages that are missing; most segments have none.
     missing: Range<u32>,
-    /// Whether a write failed that could not be taken back.
+    /// Whether a failed write could not be undone.
     poisoned: bool,
-    /// Flags that wait to be written, by the offsets of their records. Walks see those of the moment
-    /// in which they began.
+    /// Flags not yet written, by the offsets of their records. A walk sees the flags as of its
+    /// beginning.
     waiting: Arc<BTreeMap<u32, Flags>>,
-    /// Lossy events by their offsets: to find that takes a while.
+    /// Lossy events by their offsets, kept because the search is slow.
     lossy: Arc<Mutex<HashSet<(u32, Id)>>>,
 }
 
 impl Segment {
-    /// Create a segment without records; durable when this returns, whole or not at all.
+    /// Create a segment without records, whole or not at all; durable on return.
     pub fn create(
         storage: &dyn Storage,
         path: &Path,
@@ -113,7 +114,7 @@ impl Segment {
         Self::open(storage, path, Access::Write)
     }
 
-    /// Open a segment. The header's counters are hints; where records end, the pages say.
+    /// Open a segment. The header's counters are hints; the pages decide where records end.
     pub fn open(storage: &dyn Storage, path: &Path, access: Access) -> Result<Self> {
         let file = storage
             .open(path, access)
@@ -121,7 +122,7 @@ impl Segment {
         Self::of(file.into(), path)
     }
 
-    /// The same as the options of a store say.
+    /// Open a segment with the options of a store.
     pub fn open_with(options: &Options, path: &Path, access: Access) -> Result<Self> {
         let opened = match options.mapped_reads {
             true => options.storage.open_mapped(path, access),
@@ -131,8 +132,8 @@ impl Segment {
         Self::of(file.into(), path)
     }
 
-    /// Read through a map of what is there, from now on. Where it cannot be opened that way, reads go on
-    /// as they did. What was written through the file that was open must be synced.
+    /// Read the existing pages through a map from now on. If mapping fails, reads continue as
+    /// before. The caller must first sync all writes through the open file.
     pub fn map(&mut self, storage: &dyn Storage) {
         if let Ok(file) = storage.open_mapped(&self.path, Access::Write) {
             self.file = file.into();
@@ -148,7 +149,7 @@ impl Segment {
         Self::with_header(file, path, header)
     }
 
-    /// Open a segment with a header that stands nowhere, or is damaged.
+    /// Open a segment with a given header, because the file has none or a damaged one.
     pub fn open_as(
         storage: &dyn Storage,
         path: &Path,
@@ -168,7 +169,8 @@ impl Segment {
             let message = format!("segment of {len} bytes, limit {limit}");
             return Err(Error::new(ErrorKind::NotALog, message).at(path).of(FORMAT));
         }
-        // Every page of a record begins with something, so the last byte that is no zero tells.
+        // Every page of a record begins with a byte other than zero, so the last such byte marks
+        // the end.
         let used = end_of_data(&*file, header.page_bytes.into(), len).map_err(failed)?;
         let end = page::whole_pages(used.max(header.page_bytes.into()), header.page_bytes) as u32;
         let (path, poisoned) = (path.to_owned(), false);
@@ -176,7 +178,7 @@ impl Segment {
         Ok(Self { file, path, header, end, missing, poisoned, waiting, lossy })
     }
 
-    /// The header as it was read or written last.
+    /// The header as last read or written.
     pub fn header(&self) -> Header {
         self.header
     }
@@ -186,30 +188,31 @@ impl Segment {
         &self.path
     }
 
-    /// The first free byte, by the pages, those included that are missing.
+    /// The first free byte, by the pages, missing pages included.
     pub fn end(&self) -> u32 {
         self.end
     }
 
-    /// The segment up to an offset, where a record ends.
+    /// The segment up to an offset at the end of a record.
     #[must_use]
     pub(crate) fn until(self, end: u32) -> Self {
         let missing = self.missing.start.min(end)..self.missing.end.min(end);
         Self { end: self.end.min(end), missing, ..self }
     }
 
-    /// The segment up to an offset that the write-ahead log says. A writer may have appended since it was opened.
+    /// The segment up to an offset from the write-ahead log. A writer may have appended since the
+    /// opening.
     #[must_use]
     pub(crate) fn ending_at(self, end: u32) -> Self {
         Self { end, ..self }
     }
 
-    /// The bytes of the pages of a record of that size.
+    /// The size of the pages for a record of that size.
     pub fn bytes_for(&self, record_len: usize) -> u64 {
         page::bytes_for(record_len as u64, self.header.page_bytes)
     }
 
-    /// End the segment at a page. `save` is given the file before, if something follows.
+    /// End the segment at a page. If bytes follow, `save` gets the file first.
     pub fn cut(
         &mut self,
         at: u32,
@@ -225,7 +228,7 @@ impl Segment {
         Ok(saved)
     }
 
-    /// Give the file to what saves a part of it.
+    /// Call `save` with the file, to save a part of it.
     pub fn save(
         &self,
         save: impl FnOnce(&dyn File) -> Result<Option<PathBuf>>,
@@ -233,8 +236,8 @@ impl Segment {
         save(&*self.file)
     }
 
-    /// Append records; gives where each begins. They survive the death of the process
-    /// when this returns, and a power cut after [`Segment::sync`].
+    /// Append records; returns the offset of each. On return, the records survive a crash of the
+    /// process; after [`Segment::sync`], also a power cut.
     pub fn append(&mut self, records: &[&[u8]]) -> Result<Vec<u32>> {
         if self.poisoned {
             let message = "an earlier write failed and could not be taken back: open it again";
@@ -271,7 +274,7 @@ impl Segment {
         Ok(offsets)
     }
 
-    /// Write after the end, or leave the file as it was.
+    /// Write after the end. A failed write leaves the file unchanged.
     fn write_at_end(&mut self, records: &[&[u8]]) -> io::Result<()> {
         let written = self.write_pages(records);
         if written.is_err() && self.file.set_len(self.end.into()).is_err() {
@@ -280,7 +283,7 @@ impl Segment {
         written
     }
 
-    /// Write in parts, which stay in the processor's cache until they are copied.
+    /// Write in parts small enough for the processor's cache.
     fn write_pages(&self, records: &[&[u8]]) -> io::Result<()> {
         let (mut pages, mut at) = (Vec::new(), u64::from(self.end));
         for (number, record) in records.iter().enumerate() {
@@ -294,20 +297,20 @@ impl Segment {
         Ok(())
     }
 
-    /// Where a record ends that lies at an offset, with whatever flags; none if other bytes lie there.
+    /// The end of the record at an offset, flags aside; `None` for other bytes.
     pub(crate) fn end_of_same(&self, at: u32, record: &[u8]) -> Result<Option<u32>> {
         let mut pages = Vec::new();
         page::spread(record, self.header.page_bytes, &mut pages);
         let mut stored = vec![0; pages.len()];
         let read = read_full(&*self.file, &mut stored, at.into()).map_err(|e| self.failed(e))?;
-        // The last page need not be padded.
+        // The last page may lack its padding.
         let is_same = read >= record.len()
             && pages.get(..FLAGS_AT) == stored.get(..FLAGS_AT)
             && pages.get(FLAGS_AT + 1..) == stored.get(FLAGS_AT + 1..);
         Ok(is_same.then_some(at.saturating_add(pages.len() as u32)))
     }
 
-    /// Write a record at an offset, where it lies already or another one of its size did.
+    /// Write a record at an offset that holds the same record or another of its size.
     pub(crate) fn write_over(&self, at: u32, record: &[u8]) -> Result<()> {
         let mut pages = Vec::new();
         page::spread(record, self.header.page_bytes, &mut pages);
@@ -318,9 +321,9 @@ impl Segment {
         })
     }
 
-    /// Replace the flags of the record at an offset, in place. Whether it has further pages stays.
+    /// Replace the flags of the record at an offset, in place. The flag for further pages stays.
     pub fn set_flags(&self, offset: u32, flags: Flags) -> Result<()> {
-        // Only where a record begins: a wrong offset must not change a byte of another one.
+        // Only at the start of a record: a wrong offset must not change a byte of another record.
         let mut window = Window::new(self.file.clone(), self.page_end()?, FLAGS_AT + 3);
         let page_bytes = self.header.page_bytes;
         let aligned = offset.is_multiple_of(page_bytes) && offset >= page_bytes;
@@ -340,23 +343,23 @@ impl Segment {
         })
     }
 
-    /// Have reads and walks give the record at an offset these flags; written are they later.
+    /// Make reads and walks see these flags for the record at an offset. A later call writes them.
     pub fn set_flags_later(&mut self, offset: u32, flags: Flags) {
         Arc::make_mut(&mut self.waiting).insert(offset, flags.of_event());
     }
 
-    /// How many flags wait.
+    /// The number of flags not yet written.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The flags that wait for the record at an offset.
+    /// The unwritten flags for the record at an offset.
     #[inline]
     pub(super) fn waiting_at(&self, offset: u32) -> Option<Flags> {
         self.waiting.get(&offset).copied()
     }
 
-    /// Write the flags that wait, in their places.
+    /// Write the waiting flags in place.
     pub fn write_flags(&mut self) -> Result<()> {
         for (&offset, &flags) in &*self.waiting {
             self.set_flags(offset, flags)?;
@@ -365,14 +368,14 @@ impl Segment {
         Ok(())
     }
 
-    /// Return when everything written is on stable storage.
+    /// Wait until everything written is on stable storage.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|e| {
             Error::io("sync the segment", &self.path, e).of(FORMAT).with_durable(Durable::Unknown)
         })
     }
 
-    /// Write the header's counters: how many records there are, and where they end by the pages.
+    /// Write the header's counters: the number of records, and their end by the pages.
     pub fn write_header(&mut self, records: u32, compacted_at: u64) -> Result<()> {
         let header = Header { records, next_free: self.end, compacted_at, ..self.header };
         write_full(&*self.file, &header.encode(), 0)
@@ -382,8 +385,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Have the header say how many records there are, and where they end. Nothing here believes it; another program
-    /// appends there, so it must be right when this process dies. The next sync makes it durable.
+    /// Write the number and the end of the records to the header. This program does not trust the
+    /// counters. Another program appends at this end, so the counters must be right even if this
+    /// process crashes. The next sync makes them durable.
     pub fn write_hints(&self, records: u32) -> Result<()> {
         let header = Header { records, next_free: self.end, ..self.header };
         write_full(&*self.file, header.hints().as_slice(), HINTS_AT as u64)
@@ -395,7 +399,7 @@ impl Segment {
         &self.file
     }
 
-    /// The end of the pages, or of the file where the last one is not padded.
+    /// The end of the pages, or of the file if its last page has no padding.
     pub(super) fn page_end(&self) -> Result<u64> {
         let len = self.file.len().map_err(|e| self.failed(e))?;
         Ok(len.min(self.end.into()))
@@ -405,7 +409,7 @@ impl Segment {
         Error::io("read the segment", &self.path, e).of(FORMAT)
     }
 
-    /// What is wrong with pages that were walked over, as an error.
+    /// The error for damaged pages that a walk skipped.
     pub(crate) fn damaged(&self, damage: &PageDamage) -> Error {
         self.error(ErrorKind::Corrupt, &damage.reason).offset_at(damage.offset.into())
     }
@@ -415,7 +419,7 @@ impl Segment {
     }
 }
 
-/// The limit of a segment's size: every offset is a u32, the end's included.
+/// The limit of a segment's size: every offset, the end included, is a u32.
 fn limit(page_bytes: u32) -> u64 {
     (1 << 32) - u64::from(page_bytes)
 }

@@ -1,4 +1,4 @@
-//! The segments of a store: their names, and what is read from and written to them.
+//! The segments of a store: their names, reads and writes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ use crate::storage::{Access, Storage, above, sync_dir};
 const DATA_NAME: &str = "data";
 const SEGMENTS_NAME: &str = "segments";
 
-/// The segments, by their numbers; the last one takes appends.
+/// The segments, by their numbers; the last takes appends.
 #[derive(Debug)]
 pub struct Segments {
     /// `data/segments`.
@@ -35,14 +35,14 @@ pub struct Segments {
 #[derive(Debug)]
 pub struct Open {
     pub segment: Segment,
-    /// How many records it has; of one that is not the last one, and was not written to, as its header says.
+    /// The number of records. For an unwritten segment before the last, the header's hint.
     pub records: u32,
-    /// Whether it was written to since it was synced.
+    /// Whether a write followed the last sync.
     dirty: bool,
 }
 
 impl Open {
-    /// Whether anything follows its header.
+    /// Whether any byte follows the header.
     pub fn has_pages(&self) -> bool {
         self.segment.end() > self.segment.header().page_bytes
     }
@@ -54,7 +54,7 @@ impl Segments {
         Self { dir, storage, by_id: BTreeMap::new() }
     }
 
-    /// Make the directories, durably, and what is in them by name.
+    /// Create the directories and their names, durably.
     pub fn make_dirs(&self, file_mode: u32) -> Result<()> {
         let data = above(&self.dir);
         for dir in [data, &self.dir] {
@@ -63,7 +63,7 @@ impl Segments {
         sync_names(&*self.storage, &self.dir, data)
     }
 
-    /// The files that have a segment's name, by their numbers.
+    /// The files named like a segment, by their numbers.
     pub fn list(&self) -> Result<BTreeMap<u32, PathBuf>> {
         for dir in [above(&self.dir), &self.dir] {
             refuse_link(&*self.storage, dir)?;
@@ -85,7 +85,7 @@ impl Segments {
         Ok(found)
     }
 
-    /// Open a file whose name has this number.
+    /// Open the file with this number.
     pub fn open(&mut self, id: u32, path: &Path, access: Access, options: &Options) -> Result<()> {
         let segment = Segment::open_with(options, path, access)?;
         let header = segment.header();
@@ -102,12 +102,12 @@ impl Segments {
         self.by_id.values().any(|open| !open.segment.missing().is_empty())
     }
 
-    /// Sync what another program may have written, and not synced.
+    /// Sync all segments: another program may have left unsynced writes.
     pub fn sync_all(&self) -> Result<()> {
         self.by_id.values().try_for_each(|open| open.segment.sync())
     }
 
-    /// Have a segment that was opened otherwise.
+    /// Add a segment opened elsewhere.
     pub fn insert(&mut self, id: u32, segment: Segment) {
         let records = segment.header().records;
         self.by_id.insert(id, Open { records, dirty: false, segment });
@@ -119,7 +119,8 @@ impl Segments {
         let (page_bytes, mode) = (options.page_size(), options.file_mode);
         let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode);
         let segment = segment.inspect_err(|error| {
-            // A number that is used up for nothing looks like a lost segment once there is no manifest.
+            // A number used up without a segment looks like a lost segment after a loss of the
+            // manifest.
             if error.kind() != ErrorKind::AlreadyExists {
                 drop(self.storage.remove(&path));
             }
@@ -128,14 +129,15 @@ impl Segments {
         Ok(())
     }
 
-    /// Read these segments, of which all is durable, through maps from now on, if the options say so.
+    /// If the options ask for maps, read these segments through maps from now on. All their bytes
+    /// are durable.
     pub fn map(&mut self, options: &Options) {
         if options.mapped_reads {
             self.by_id.values_mut().for_each(|open| open.segment.map(&*self.storage));
         }
     }
 
-    /// The same of the last one, which is full.
+    /// Map the last segment, which is full.
     pub fn map_last(&mut self, options: &Options) {
         let last = self.by_id.values_mut().next_back().filter(|_| options.mapped_reads);
         if let Some(open) = last {
@@ -143,7 +145,7 @@ impl Segments {
         }
     }
 
-    /// The first number from one on after which no file has any.
+    /// The first number from `from` on with no file at or after it.
     pub fn next_free(&self, from: u32) -> u32 {
         let last = self.list().ok().and_then(|files| files.keys().next_back().copied());
         last.map_or(from, |last| from.max(last.saturating_add(1)))
@@ -161,7 +163,7 @@ impl Segments {
         Ok(false)
     }
 
-    /// Count the records of the last segment that the manifest does not know.
+    /// Count the records of the last segment that the manifest does not list.
     pub fn count_last(&mut self, manifest: &Manifest) -> Result<()> {
         let Open { segment, records, .. } = self.active()?;
         let Header { segment: id, page_bytes, .. } = segment.header();
@@ -174,7 +176,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Void a record that the last segment has in part; returns the file that the record was saved to.
+    /// Void a partial record of the last segment; returns the file with the saved record.
     pub fn void_unfinished(&mut self, mode: u32) -> Result<Option<PathBuf>> {
         let storage = self.storage.clone();
         let active = self.active()?;
@@ -185,26 +187,26 @@ impl Segments {
         Ok(saved)
     }
 
-    /// Whether this program ever opened the write-ahead log of the store for writing.
+    /// Whether this program ever opened the store's write-ahead log for writing.
     pub fn had_our_log(&self) -> bool {
         let wal = self.dir.ancestors().nth(2).map(|store| store.join(WAL_NAME));
         wal.is_some_and(|wal| self.storage.is_dir(&sidecar_dir(&wal)))
     }
 
-    /// Have a segment that is missing, of which pages up to a byte count as damage.
+    /// Add a missing segment, whose pages up to a byte count as damage.
     pub fn insert_missing(&mut self, id: u32, page_bytes: u32, end: u32) -> Result<()> {
         let path = self.dir.join(format!("data.{id}.seg"));
         self.insert(id, Segment::missing_as(&path, id, page_bytes, end)?);
         Ok(())
     }
 
-    /// Read these no more.
+    /// Stop reading these segments.
     pub fn forget(&mut self, ids: &[u32]) {
         self.by_id.retain(|id, _| !ids.contains(id));
     }
 
-    /// Delete segments: their events are elsewhere. The last one goes first, durably: a power cut would else leave a
-    /// number missing before one that is there.
+    /// Delete segments whose events were copied elsewhere. The last segment is deleted first,
+    /// durably. Otherwise a power cut could leave a gap in the numbers.
     pub fn remove(&mut self, ids: &[u32]) -> Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
         for id in ids.iter().rev() {
@@ -219,23 +221,23 @@ impl Segments {
         Ok(removed)
     }
 
-    /// The number of the last one, which takes appends.
+    /// The number of the last segment, which takes appends.
     pub fn last(&self) -> Option<u32> {
         self.by_id.keys().next_back().copied()
     }
 
-    /// The one that takes appends.
+    /// The segment that takes appends.
     pub fn active(&mut self) -> Result<&mut Open> {
         let last = self.by_id.values_mut().next_back();
         last.ok_or_else(|| Error::new(ErrorKind::Missing, "no segment").at(&self.dir))
     }
 
-    /// How many bytes of pages a record takes in the last one.
+    /// The size of a record's pages in the last segment.
     pub fn bytes_for(&mut self, record: &[u8]) -> Result<u64> {
         Ok(self.active()?.segment.bytes_for(record.len()))
     }
 
-    /// How many more bytes of pages the last one may have, of so many that a segment may have.
+    /// The bytes of pages for which the last segment has room, given the limit of a segment.
     pub fn room(&mut self, segment_bytes: u64) -> Result<u64> {
         Ok(segment_bytes.saturating_sub(self.active()?.segment.end().into()))
     }
@@ -255,8 +257,8 @@ impl Segments {
         Ok(offsets.into_iter().map(|offset| Location { segment, offset }).collect())
     }
 
-    /// Write a record of the last segment again, with these flags, so that the next sync writes it; gives where it ends.
-    /// None if other bytes lie there.
+    /// Write a record of the last segment again with these flags, so that the next sync writes its
+    /// pages; returns the record's end, or `None` for other bytes.
     pub fn write_again(&mut self, at: u32, record: &[u8]) -> Result<Option<u32>> {
         let active = self.active()?;
         let end = active.segment.end_of_same(at, record)?;
@@ -267,7 +269,8 @@ impl Segments {
         Ok(end)
     }
 
-    /// Have an intact record of an event be as the log has it, but for its flags. A torn signature is made good.
+    /// Make an intact record of an event equal the log's record, flags aside. This repairs a torn
+    /// signature.
     pub fn write_over(&mut self, at: Location, record: &[u8]) -> Result<()> {
         let (mut buf, mut record) = (Vec::new(), record.to_vec());
         let stored = self.get(at)?.segment.read(at.offset, &mut buf)?;
@@ -290,13 +293,13 @@ impl Segments {
         Ok(())
     }
 
-    /// The flags that stand in the file of a record, if its segment is there and has it.
+    /// The flags in the file for a record, if the segment exists and has the record.
     pub fn stored_flags(&self, at: Location) -> Result<Option<Flags>> {
         let open = self.by_id.get(&at.segment);
         open.map_or(Ok(None), |open| open.segment.stored_flags(at.offset))
     }
 
-    /// Have reads see the flags of a record, and write them later.
+    /// Make reads see the flags of a record now; a later call writes them.
     pub fn set_flags_later(&mut self, at: Location, flags: Flags) -> Result<()> {
         self.get(at)?;
         if let Some(open) = self.by_id.get_mut(&at.segment) {
@@ -305,12 +308,12 @@ impl Segments {
         Ok(())
     }
 
-    /// How many flags wait to be written.
+    /// The number of flags not yet written.
     pub fn waiting_flags(&self) -> usize {
         self.by_id.values().map(|open| open.segment.waiting()).sum()
     }
 
-    /// Write the flags that wait.
+    /// Write the waiting flags.
     pub fn write_flags(&mut self) -> Result<()> {
         for open in self.by_id.values_mut().filter(|open| open.segment.waiting() > 0) {
             open.dirty = true;
@@ -319,13 +322,14 @@ impl Segments {
         Ok(())
     }
 
-    /// The record at a place, with lost names of tags.
+    /// The record at a location, with recovered tag names.
     pub fn read<'b>(&self, at: Location, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         self.get(at)?.segment.read_named(at.offset, buf)
     }
 
-    /// The same; none, and a line in the log, if it is damaged. What cannot be read does not count, and
-    /// must not end what concerns it in passing: a repair takes it out, for which the store has to open.
+    /// The record at a location; `None` and a line in the log for damage. A damaged record counts
+    /// for nothing and must not fail calls that only pass by. A repair removes the record, and a
+    /// repair needs a store that opens.
     pub fn read_intact<'b>(
         &self,
         at: Location,
@@ -334,7 +338,7 @@ impl Segments {
         Self::unless_damaged(self.read(at, buf))
     }
 
-    /// What was read; none, and a line in the log, if that is damaged.
+    /// The record; `None` and a line in the log for damage.
     pub fn unless_damaged(found: Result<Record<'_>>) -> Result<Option<Record<'_>>> {
         match found {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -345,7 +349,7 @@ impl Segments {
         }
     }
 
-    /// The size of a segment's pages; 0 if there is none of this number.
+    /// The size of a segment's pages; 0 for a missing number.
     pub fn page_bytes(&self, segment: u32) -> u32 {
         self.by_id.get(&segment).map_or(0, |open| open.segment.header().page_bytes)
     }
@@ -357,7 +361,8 @@ impl Segments {
         })
     }
 
-    /// End the last segment at a byte. What was there is saved beside it, if it was more than zeros.
+    /// End the last segment at a byte. If the cut bytes are more than zeros, they are saved to a
+    /// file next to the segment.
     pub fn cut(&mut self, at: u32, mode: u32) -> Result<Option<PathBuf>> {
         let storage = self.storage.clone();
         let active = self.active()?;
@@ -365,8 +370,8 @@ impl Segments {
         active.segment.cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))
     }
 
-    /// Empty the last segments that have no intact record: what a compaction that a power cut
-    /// interrupted left of its new ones. What was there is saved.
+    /// Empty the last segments without an intact record: an interrupted compaction left them in a
+    /// power cut. Their bytes are saved.
     pub fn cut_torn(&mut self, mode: u32) -> Result<Vec<PathBuf>> {
         let (storage, mut saved) = (self.storage.clone(), Vec::new());
         let ids: Vec<u32> = self.by_id.keys().copied().skip(1).collect();
@@ -385,7 +390,7 @@ impl Segments {
         Ok(saved)
     }
 
-    /// Return when all that was written is on stable storage; gives the segments concerned.
+    /// Wait until all writes are on stable storage; returns the synced segments.
     pub fn sync(&mut self) -> Result<Vec<u32>> {
         let mut written = Vec::new();
         for (&id, open) in &mut self.by_id {
@@ -398,7 +403,7 @@ impl Segments {
         Ok(written)
     }
 
-    /// Write the counters of a segment to its header: hints. That it was compacted is synced.
+    /// Write the counters of a segment to its header as hints. The time of a compaction is synced.
     pub fn write_header(&mut self, id: u32, compacted_at: Option<u64>) -> Result<()> {
         let Some(open) = self.by_id.get_mut(&id) else { return Ok(()) };
         open.dirty |= compacted_at.is_some();

@@ -1,7 +1,7 @@
 //! Walking over the records of a segment in both directions.
 //!
-//! Pages without an intact record are reported, from the first to the last of them, and never passed
-//! over in silence. Both directions find the same records and the same damage.
+//! A walk reports pages without an intact record, from the first to the last of them, and never
+//! skips damage in silence. Both directions find the same records and the same damage.
 
 use std::io;
 
@@ -21,39 +21,39 @@ use crate::nostr::bytes::record::{self, Layout};
 pub(crate) struct Looker {
     segment: Segment,
     window: Window,
-    /// Where the walk ends: where the file does, or the pages that it should have.
+    /// The end of the walk: the file's end, or the end of the expected pages.
     end: u64,
-    /// A record of several pages, put together.
+    /// A record of several pages, joined.
     whole: Vec<u8>,
     page_bytes: u32,
     /// Whether checksums are compared.
     sums: bool,
-    /// How lost names of tags are looked for, if they are.
+    /// The searches for lost tag names, if enabled.
     names: Option<Searches>,
 }
 
-/// An intact record at a page, which is in memory until the next look.
+/// An intact record at a page, which stays in memory until the next look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     /// The first byte of its first page.
     pub offset: u32,
     head: Head,
     layout: Layout,
-    /// Whether its bytes were put together, and not read as they are.
+    /// Whether the record's bytes were joined from several pages.
     is_put_together: bool,
-    /// Whether lost names of tags were found.
+    /// Whether lost tag names were recovered.
     is_recovered: bool,
 }
 
 impl Seen {
-    /// What the store notes of the event.
+    /// The store's notes about the event.
     #[inline]
     pub(crate) fn flags(&self) -> Flags {
         self.layout.flags
     }
 }
 
-/// What a walk steps onto.
+/// A step of a walk.
 #[derive(Debug)]
 pub(crate) enum Step {
     Record(Seen),
@@ -67,7 +67,7 @@ impl Looker {
         Self { segment, window, end: 0, whole: Vec::new(), page_bytes, sums: true, names: None }
     }
 
-    /// Ask for the file's end, once: the walk does not go beyond it.
+    /// Read the file's end once: the walk does not go beyond.
     #[inline]
     fn begin(&mut self) -> Result<()> {
         if self.window.end == 0 {
@@ -77,7 +77,7 @@ impl Looker {
         Ok(())
     }
 
-    /// Whether an intact record begins at a page; else why not.
+    /// The intact record that begins at a page, or the reason why there is none.
     fn look(&mut self, offset: u32) -> Result<Result<Seen, Bad>> {
         self.try_look(offset).map_err(|e| self.segment.failed(e))
     }
@@ -137,7 +137,7 @@ impl Looker {
         }
     }
 
-    /// The record that was looked at last.
+    /// The last record looked at.
     #[inline]
     pub(crate) fn record(&self, seen: Seen) -> Record<'_> {
         let bytes = self.bytes(seen);
@@ -146,13 +146,13 @@ impl Looker {
         Record { offset: seen.offset, end, bytes, event, has_sum, is_recovered }
     }
 
-    /// Its parts.
+    /// The record's parts.
     #[inline]
     pub(crate) fn parts(&self, seen: Seen) -> record::Parts<'_> {
         seen.layout.parts(self.bytes(seen))
     }
 
-    /// Its bytes, without the heads of continuation pages.
+    /// The record's bytes, without the heads of continuation pages.
     #[inline]
     pub(crate) fn bytes(&self, seen: Seen) -> &[u8] {
         match seen.is_put_together {
@@ -164,7 +164,7 @@ impl Looker {
         }
     }
 
-    /// The byte after its pages.
+    /// The byte after the record's pages.
     #[inline]
     pub(crate) fn end_of(&self, seen: Seen) -> u64 {
         u64::from(seen.offset) + seen.head.pages_bytes(self.page_bytes)
@@ -184,9 +184,9 @@ const UNWRITTEN: Bad = Bad {
 pub struct Forward {
     looker: Looker,
     position: u64,
-    /// Where another part of the walk begins.
+    /// The start of another part of the walk.
     until: u64,
-    /// Whether another part has the damage before the next record.
+    /// Whether another part reports the damage before the next record.
     is_passing: bool,
 }
 
@@ -196,8 +196,8 @@ impl Forward {
         Self { looker: Looker::new(segment), position, until, is_passing: false }
     }
 
-    /// Cut the walk at a page; gives what comes before. That has the records that begin before, and the
-    /// damage up to the next one.
+    /// Cut the walk at a page; returns the part before the page. The part has the records that
+    /// begin before the page, and the damage up to the record after.
     #[cfg(feature = "arrow")]
     pub(crate) fn split_off_until(&mut self, until: u64) -> Self {
         let segment = self.looker.segment.clone();
@@ -213,40 +213,40 @@ impl Forward {
         first
     }
 
-    /// Where the next look is.
+    /// The offset of the next look.
     #[cfg(feature = "arrow")]
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The same; whether checksums are compared.
+    /// Choose whether to compare checksums.
     #[must_use]
     pub(crate) fn with_checksums(mut self, sums: bool) -> Self {
         self.looker.sums = sums;
         self
     }
 
-    /// The same, with names of tags that the program lost that wrote them.
+    /// Recover lost tag names.
     #[must_use]
     pub(crate) fn with_names(mut self, searches: &Searches) -> Self {
         self.looker.names = Some(searches.clone());
         self
     }
 
-    /// The next record, or the pages up to it that hold none.
+    /// The next record, or the pages without a record before it.
     #[allow(clippy::should_implement_trait)] // borrows
     pub fn next(&mut self) -> Result<Option<Found<'_>>> {
         let step = self.step()?;
         Ok(step.map(|step| self.looker.found(step)))
     }
 
-    /// The same; a record stands until the next step.
+    /// Step to the next record; the record stays until the next step.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Option<Step>> {
         self.looker.begin()?;
         let mut damage: Option<PageDamage> = None;
         while self.position < self.looker.end {
-            // A part without any record ends here; one that has damage goes on to the next record.
+            // A part without a record ends here; a part with damage goes on to the next record.
             if self.is_passing && self.position >= self.until {
                 break;
             }
@@ -272,7 +272,7 @@ impl Forward {
         Ok(damage.map(Step::Damage))
     }
 
-    /// Has the record that was stepped onto last.
+    /// The record of the last step.
     #[inline]
     pub(crate) fn looker(&self) -> &Looker {
         &self.looker
@@ -283,7 +283,7 @@ impl Forward {
 #[derive(Debug)]
 pub struct Reverse {
     looker: Looker,
-    /// What is left ends here.
+    /// The end of the pages still to walk.
     position: u64,
 }
 
@@ -293,21 +293,21 @@ impl Reverse {
         Self { looker: Looker::new(segment), position }
     }
 
-    /// The same; whether checksums are compared.
+    /// Choose whether to compare checksums.
     #[must_use]
     pub(crate) fn with_checksums(mut self, sums: bool) -> Self {
         self.looker.sums = sums;
         self
     }
 
-    /// The same, with names of tags that the program lost that wrote them.
+    /// Recover lost tag names.
     #[must_use]
     pub(crate) fn with_names(mut self, searches: &Searches) -> Self {
         self.looker.names = Some(searches.clone());
         self
     }
 
-    /// The record before, or the pages after it that hold none.
+    /// The record before, or the pages without a record after it.
     #[cfg(feature = "sim")] // the store steps; only tests of a segment alone ask for this
     #[allow(clippy::should_implement_trait)] // borrows
     pub fn next(&mut self) -> Result<Option<Found<'_>>> {
@@ -315,7 +315,7 @@ impl Reverse {
         Ok(step.map(|step| self.looker.found(step)))
     }
 
-    /// The same; a record stands until the next step.
+    /// Step to the record before; the record stays until the next step.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Option<Step>> {
         self.looker.begin()?;
@@ -326,7 +326,7 @@ impl Reverse {
             let (offset, bad) = match self.looker.look(offset)? {
                 Err(bad) => (offset, bad),
                 Ok(seen) if self.looker.end_of(seen) < self.position => {
-                    // What follows the record, and does not belong to it.
+                    // The pages after the record that do not belong to the record.
                     let after = self.looker.end_of(seen) as u32;
                     match self.looker.look(after)? {
                         Err(bad) => (after, bad),
@@ -346,18 +346,18 @@ impl Reverse {
         Ok(damage.map(Step::Damage))
     }
 
-    /// Has the record that was stepped onto last.
+    /// The record of the last step.
     #[inline]
     pub(crate) fn looker(&self) -> &Looker {
         &self.looker
     }
 
-    /// The last page before `end` that goes on with no other.
+    /// The last page before `end` that is no continuation page.
     fn begin_before(&mut self, end: u64) -> Result<u32> {
         let page_bytes = u64::from(self.looker.page_bytes);
         let mut offset = end - page_bytes;
         loop {
-            // Whole blocks that end here, so that going back reads each once.
+            // Read whole blocks that end here, so that a backward walk reads each block once.
             let from = (offset + page_bytes).saturating_sub(READ_BYTES as u64).max(page_bytes);
             let window = &mut self.looker.window;
             let page = window.near(from, offset, page_bytes as usize);

@@ -1,4 +1,4 @@
-//! Pages of a segment that were stored durably and are not there any more.
+//! Durable pages of a segment that are missing now.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::scan::Bad;
 use crate::storage::{Memory, Storage as _};
 
 impl Segment {
-    /// A segment whose file is missing: all its pages are.
+    /// A segment with a missing file: all its pages are missing.
     pub(crate) fn missing_as(path: &Path, segment: u32, page_bytes: u32, end: u32) -> Result<Self> {
         let nothing = Memory::new().create_new(Path::new("/missing"), 0o600);
         let nothing = nothing.map_err(|e| Error::io("stand in for the segment", path, e))?;
@@ -22,15 +22,16 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Whether its file is missing.
+    /// Whether the segment's file is missing.
     pub(crate) fn is_missing(&self) -> bool {
         self.missing.start == self.header.page_bytes
             && self.missing.end == self.end
             && self.header.created_at == 0
     }
 
-    /// Pages that were stored up to a byte, durably. Those that are not there are damage: walks report it, and
-    /// what is appended comes after it, where it would have come before the loss.
+    /// Expect pages up to a byte, because they were stored durably. Missing pages are damage, and
+    /// walks report them. Appends come after the missing pages, at the same offset as before the
+    /// loss.
     pub(crate) fn expect_pages(&mut self, up_to: u32) {
         if self.end < up_to {
             self.missing = self.end..up_to;
@@ -38,19 +39,19 @@ impl Segment {
         }
     }
 
-    /// The pages that are missing.
+    /// The missing pages.
     pub(crate) fn missing(&self) -> Range<u32> {
         self.missing.clone()
     }
 
-    /// How many bytes of pages are there between two offsets.
+    /// The bytes of existing pages between two offsets.
     pub(crate) fn bytes_there(&self, Range { start, end }: Range<u32>) -> u32 {
         let Range { start: from, end: to } = self.missing;
         let lacks = end.min(to).saturating_sub(start.max(from));
         (end - start).saturating_sub(lacks)
     }
 
-    /// What is wrong with a page if it is missing.
+    /// The error of a page, if the page is missing.
     #[inline]
     pub(crate) fn missing_at(&self, offset: u32) -> Option<Bad> {
         let Range { start, end } = self.missing;

@@ -1,4 +1,4 @@
-//! A reader's segment that goes on in memory, with events that only the write-ahead log has.
+//! A reader's segment continues in memory, with the events that only the write-ahead log has.
 
 use std::io;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::slice::{part, part_mut};
 use crate::storage::{File, FileId};
 
 impl Segment {
-    /// Add records to reads and walks. They lie where the next writer appends them. Returns false, and adds nothing, if
-    /// the segment has no room for all of them.
+    /// Add records to reads and walks, at the offsets where the next writer will append them.
+    /// Returns false, and adds nothing, if the segment has no room for all records.
     pub(crate) fn go_on_in_memory(&mut self, records: &[Vec<u8>]) -> bool {
         let (page_bytes, mut more) = (self.header.page_bytes, Vec::new());
         for record in records {
@@ -31,7 +31,7 @@ impl Segment {
     }
 }
 
-/// A file up to a byte, and the bytes in memory that follow it.
+/// A file up to a byte, followed by bytes in memory.
 #[derive(Debug)]
 struct Overlay {
     file: Arc<dyn File>,
@@ -58,7 +58,7 @@ impl File for Overlay {
         let len = (self.from - offset).min(buf.len() as u64) as usize;
         let buf = part_mut(buf, ..len);
         match self.file.read_at(buf, offset)? {
-            // The file's last page need not be whole: the rest of it is zeros.
+            // The file's last page may be partial; the rest of the page is zeros.
             0 => {
                 buf.fill(0);
                 Ok(len)

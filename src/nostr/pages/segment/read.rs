@@ -1,4 +1,4 @@
-//! Reading single records of a segment, and what a writer has begun.
+//! Read single records of a segment.
 
 use crate::error::{ErrorKind, Result};
 use crate::locks::lock;
@@ -13,7 +13,8 @@ use crate::storage::read_full;
 use super::{Record, Segment};
 
 impl Segment {
-    /// The record at an offset as it is stored, checked but for id and signature.
+    /// The record at an offset in its stored form; the reader checks everything but id and
+    /// signature.
     pub fn read<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let layout = self.gather(offset, buf)?;
         let end = offset + self.bytes_for(buf.len()) as u32;
@@ -21,7 +22,7 @@ impl Segment {
         Ok(Record { offset, end, bytes: buf, event, has_sum, is_recovered: false })
     }
 
-    /// The same, with names of tags that the program lost that wrote it.
+    /// The record at an offset, with recovered tag names.
     pub(crate) fn read_named<'b>(&self, offset: u32, buf: &'b mut Vec<u8>) -> Result<Record<'b>> {
         let mut layout = self.gather(offset, buf)?;
         let end = offset + self.bytes_for(buf.len()) as u32;
@@ -34,8 +35,8 @@ impl Segment {
         Ok(Record { offset, end, bytes: buf, event, has_sum, is_recovered })
     }
 
-    /// A record, which was checked, with the names of tags that the program lost that wrote it. `None` if
-    /// it stays; then its flags may say that it is lossy.
+    /// Recover the tag names of a checked record. `None` if the record stays as stored; its flags
+    /// may then mark the event as lossy.
     #[inline]
     pub(crate) fn named(
         &self,
@@ -44,7 +45,7 @@ impl Segment {
         layout: &mut Layout,
         searches: &Searches,
     ) -> Option<Vec<u8>> {
-        // Nearly all records: nothing of them is lost.
+        // Nearly all records: no name is lost.
         match layout.has_sum {
             true => None,
             false => self.look_for_names(offset, record, layout, searches),
@@ -76,7 +77,7 @@ impl Segment {
             }
             Names::Recovered(event) => {
                 let mut named = Vec::new();
-                // A checksum says from now on that nothing is lost. All names there are fit.
+                // The new checksum records that no names are lost. All recovered names fit.
                 let page_bytes = self.header.page_bytes;
                 record::encode(&event, layout.flags, true, page_bytes, &mut named).ok()?;
                 *layout = record::measure(&named).ok()?;
@@ -85,8 +86,8 @@ impl Segment {
         }
     }
 
-    /// The flags of the record at an offset that stand in the file, whether or not others wait; none after
-    /// the end.
+    /// The flags in the file for the record at an offset, without waiting flags; `None` after the
+    /// end.
     pub(crate) fn stored_flags(&self, offset: u32) -> Result<Option<Flags>> {
         let mut flags = [0];
         let at = u64::from(offset) + FLAGS_AT as u64;
@@ -95,7 +96,7 @@ impl Segment {
         Ok((offset < self.end && read > 0).then_some(Flags(flags).of_event()))
     }
 
-    /// The bytes of the record at an offset, checked.
+    /// The checked bytes of the record at an offset.
     pub(super) fn gather(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Layout> {
         let page_bytes = self.header.page_bytes;
         if !offset.is_multiple_of(page_bytes) || offset < page_bytes || offset >= self.end {
@@ -127,8 +128,8 @@ impl Segment {
         event.and_then(|()| record::check(buf)).map_err(corrupt)
     }
 
-    /// The record at an offset if one page has all of it and it is intact; else the caller looks again, for
-    /// what is wrong. Nearly all reads are this one call of the system.
+    /// The record at an offset, if one page has all of an intact record. Otherwise the caller looks
+    /// again for the error. Nearly all reads need only this one system call.
     fn read_page(&self, offset: u32, buf: &mut Vec<u8>) -> Result<Option<Layout>> {
         let page_bytes = self.header.page_bytes;
         buf.resize(page_bytes as usize, 0);
