@@ -1,13 +1,15 @@
 //! Appending, and the order in which an event reaches the files.
 //!
-//! 1. The write-ahead log gets the records, and the flags of the events that they replace or delete.
-//! 2. The last segment gets the same records. The flags wait in memory, where reads see them, until the
-//!    log is synced; then they are written in place: a flag must not survive an event that is lost.
-//! 3. The index gets what can be found, and loses what cannot.
+//! 1. The write-ahead log gets the records, and the flags of the events that they replace or
+//!    delete.
+//! 2. The last segment gets the same records. The flags wait in memory, visible to reads, until the
+//!    log is synced. Then they are written in place, because a flag must not survive the loss of
+//!    the event that set it.
+//! 3. The index adds the events that queries can find, and removes hidden events.
 //!
-//! All but flags is in the page cache when `append` returns. A crash after 1 is made good by the next
-//! opening (`open/redo.rs`); an error after 1 stops the handle, because only opening can tell what is
-//! missing.
+//! When `append` returns, everything but flags is in the page cache. After a crash past step 1, the
+//! next opening completes the append (`open/redo.rs`). An error past step 1 stops the handle,
+//! because only opening can find the missing parts.
 
 mod run;
 
@@ -27,11 +29,12 @@ pub use run::Outcome;
 use run::{Group, Planned, own};
 
 impl EventStore {
-    /// Append an event whose id is the hash of its content; its signature is not checked. When this
-    /// returns, the event survives the death of the process;
-    /// [`Options::durability`](crate::nostr::Options::durability) says when it survives a power cut. The append
-    /// that passes [`Options::checkpoint_bytes`](crate::nostr::Options::checkpoint_bytes) makes the checkpoint, and
-    /// other calls on the store wait for it.
+    /// Append an event whose id is the hash of its content; the signature is not checked. On
+    /// return, the event survives a crash of the process;
+    /// [`Options::durability`](crate::nostr::Options::durability) decides when it survives a power
+    /// cut. The append that passes
+    /// [`Options::checkpoint_bytes`](crate::nostr::Options::checkpoint_bytes) makes the checkpoint,
+    /// and other calls on the store wait meanwhile.
     ///
     /// # Errors
     ///
@@ -42,8 +45,9 @@ impl EventStore {
         Ok(outcomes.first().copied().unwrap_or(Outcome::Ephemeral))
     }
 
-    /// Append events in their order, and say what became of each. After an error or a crash, the first
-    /// ones may be stored: append all again, what is there is a duplicate.
+    /// Append events in their order, and return the outcome of each. After an error or a crash, the
+    /// first events may be stored. You can append all events again: stored events count as
+    /// duplicates.
     ///
     /// # Errors
     ///
@@ -58,12 +62,12 @@ impl EventStore {
         self.append_records(&mut records)
     }
 
-    /// Append what the log has, and no segment; the caller makes a checkpoint.
+    /// Append the events that are in the log and in no segment. The caller then makes a checkpoint.
     pub(crate) fn append_again(&self, mut records: Records) -> Result<()> {
         self.append_unsynced(&mut records).map(drop)
     }
 
-    /// The same for records.
+    /// Append events from records.
     pub(crate) fn append_records(&self, records: &mut Records) -> Result<Vec<Outcome>> {
         let outcomes = self.append_unsynced(records)?;
         let (shared, wal) = self.writable()?;
@@ -71,7 +75,7 @@ impl EventStore {
         Ok(outcomes)
     }
 
-    /// The same, whatever the durability: the caller commits.
+    /// Append events from records without a sync, whatever the durability: the caller commits.
     pub(super) fn append_unsynced(&self, records: &mut Records) -> Result<Vec<Outcome>> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
@@ -80,16 +84,16 @@ impl EventStore {
         let done = shared.append_all(wal, &mut state, records, &mut outcomes);
         drop(state);
         done.map_err(|error| match outcomes.iter().any(|outcome| outcome.is_stored()) {
-            // Those of the runs before.
+            // Earlier runs may be durable.
             true => error.with_durable(Durable::Unknown),
             false => error,
         })?;
         Ok(outcomes)
     }
 
-    /// Store records as they are, whatever counts besides them: one after the other in `bytes`, each up
-    /// to its end. Those of events that are there are passed over; returns how many were stored, and how
-    /// many of them do not count.
+    /// Store records as they are, even if other events hide them. The records lie one after the
+    /// other in `bytes`, each up to its end. Events already stored are skipped. Returns the number
+    /// of stored events, and how many of them are hidden.
     pub(crate) fn adopt(&self, bytes: &[u8], ends: &[usize]) -> Result<(u64, u64)> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
@@ -133,7 +137,7 @@ impl EventStore {
         Ok((stored, hidden))
     }
 
-    /// Where these events are, of those that are there.
+    /// The locations of the stored events among these ids.
     pub(crate) fn locations(&self, ids: &[Id]) -> Result<Vec<Location>> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();
@@ -144,8 +148,8 @@ impl EventStore {
         Ok(found)
     }
 
-    /// Set the flags of an event: what is deleted or replaced is not found, and goes with the next
-    /// compaction.
+    /// Set the flags of an event. Queries skip a deleted or replaced event, and the next compaction
+    /// drops it.
     ///
     /// # Errors
     ///
@@ -162,14 +166,15 @@ impl EventStore {
         shared.keep_promise(wal)
     }
 
-    /// Have the last events of the write-ahead log hide what they replace or delete: a power cut may
-    /// have taken the end of the log, in which the flags stood. They were appended under the history that is
-    /// stored.
+    /// Make the last events of the write-ahead log hide the events that they replace or delete. A
+    /// power cut may have lost the end of the log with the flags. The events were appended under
+    /// the stored history setting.
     pub(crate) fn complete(&self, tail: &Tail) -> Result<()> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
         let (mut run, mut buf) = (Group::default(), Vec::new());
-        // One after the other, as they were appended: what was deleted replaces nothing that came later.
+        // One after the other, in the order of the appends: a deleted event replaces no later
+        // event.
         for &at in &tail.last {
             let event = state.segments.read(at, &mut buf)?.event;
             if !event.flags.is_live() {
@@ -191,8 +196,8 @@ impl EventStore {
         shared.store(wal, &mut state, &mut run, &mut [])
     }
 
-    /// Return when everything that was appended is on stable storage. Other processes see from then on
-    /// what was replaced or deleted.
+    /// Wait until every append is on stable storage. Other processes then see which events are
+    /// replaced or deleted.
     ///
     /// # Errors
     ///
@@ -204,7 +209,7 @@ impl EventStore {
 }
 
 impl Shared {
-    /// Commit if the durability asks for it.
+    /// Commit if the durability requires a commit.
     fn keep_promise(&self, wal: &EventWal) -> Result<()> {
         match self.options.durability {
             Some(Durability::Always) => self.make_durable(wal),
@@ -217,14 +222,14 @@ impl Shared {
         let mut state = self.state();
         match state.broken {
             None => self.write_flags(wal, &mut state),
-            // What was appended is in the log.
+            // The log has all appends.
             Some(_) => Ok(()),
         }
     }
 
-    /// Write the flags that wait, if the log is durable up to the last entry that asks for one: a power
-    /// cut may keep a flag and take the log's end, and an event would be hidden by one that is not
-    /// there.
+    /// Write the waiting flags if the log is durable up to the last entry that sets a flag.
+    /// Otherwise a power cut could keep a flag and lose the log's end, and a lost event would hide
+    /// a stored event.
     fn write_flags(&self, wal: &EventWal, state: &mut State) -> Result<()> {
         let durable = wal.durable()?.is_some_and(|end| state.flags_asked < end);
         if !durable || state.segments.waiting_flags() == 0 {

@@ -1,12 +1,12 @@
-//! Checkpoints, and room for what is appended.
+//! Checkpoints, and room for appends.
 //!
-//! 1. The write-ahead log is synced: an unclean end of the segments can be made good by it.
-//! 2. The flags that waited for it are written, and the segments are synced: they hold all that the log
-//!    has.
-//! 3. CHECKPOINT is logged and synced.
-//! 4. The counters in the segments' headers are written: hints. Then the manifest: it says where the last segment ends,
-//!    and after which entry of the log opening goes on (`open/redo.rs`).
-//! 5. Files of the log wholly before the checkpoint are deleted: no manifest asks for them any more.
+//! 1. Sync the write-ahead log, which can repair an unclean end of the segments.
+//! 2. Write the flags that waited for the sync, and sync the segments. The segments now hold
+//!    everything in the log.
+//! 3. Log CHECKPOINT, and sync the log.
+//! 4. Write the counters to the segments' headers, as hints. Then store the manifest with the end
+//!    of the last segment, and the entry of the log at which opening continues (`open/redo.rs`).
+//! 5. Delete the files of the log wholly before the checkpoint: no manifest needs them any more.
 
 use super::handle::{EventStore, Shared, State};
 use crate::error::Result;
@@ -15,8 +15,9 @@ use crate::nostr::pages::manifest::{self, Listed};
 use crate::nostr::pages::options::now;
 
 impl EventStore {
-    /// Have the segments hold durably all that was appended, so that opening replays nothing. Files of the
-    /// write-ahead log wholly before it are deleted; the one with the checkpoint stays.
+    /// Make the segments hold every append durably, so that opening replays nothing. Files of the
+    /// write-ahead log wholly before the checkpoint are deleted; the file with the checkpoint
+    /// stays.
     ///
     /// # Errors
     ///
@@ -28,8 +29,8 @@ impl EventStore {
         shared.checkpoint(wal, &mut state)
     }
 
-    /// After a checkpoint: begin a segment if the last one has pages of another size than wanted. A
-    /// record is made for the pages of the segment that gets it, so it must not meet a later one.
+    /// After a checkpoint, begin a segment if the last segment has pages of another size than wanted.
+    /// Records are made for the page size of their segment, so the size must not change later.
     pub(crate) fn begin_pages(&self) -> Result<()> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();
@@ -48,7 +49,7 @@ impl Shared {
     }
 
     fn write_all(&self, wal: &EventWal, state: &mut State) -> Result<()> {
-        // In another thread, while the segments are synced.
+        // Another thread updates the index during the sync of the segments.
         state.begin_to_index()?;
         state.segments.write_flags()?;
         let written = state.segments.sync()?;
@@ -63,7 +64,7 @@ impl Shared {
         wal.drop_before_checkpoint().map(drop)
     }
 
-    /// Write the manifest with the segments as they are, without some.
+    /// Write the manifest with the current segments, except `without`.
     pub(crate) fn store_manifest(&self, state: &mut State, without: &[u32]) -> Result<()> {
         let State { manifest, segments, is_unnamed, .. } = state;
         manifest.segments = segments
@@ -86,8 +87,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Begin another segment if the last one has no room for these records, and make a checkpoint if the
-    /// write-ahead log is long.
+    /// Begin another segment if the last has no room for these records, and make a checkpoint if
+    /// the write-ahead log is long.
     pub(crate) fn make_room(
         &self,
         wal: &EventWal,
@@ -95,8 +96,8 @@ impl Shared {
         records: &[&[u8]],
     ) -> Result<()> {
         if state.is_unnamed {
-            // A power cut may leave nothing in it, and opening removes it then; what the log says of its
-            // events would speak of none.
+            // Name the segment first. A power cut may empty an unnamed segment, and opening then
+            // removes it. The log's entries would refer to a missing segment.
             self.store_manifest(state, &[])?;
         }
         let room = state.segments.room(self.options.segment_size())?;
@@ -107,14 +108,15 @@ impl Shared {
             self.checkpoint(wal, state)?;
         }
         if is_full {
-            // After the checkpoint: what opening replays belongs to the last segment, always.
+            // The segment begins after the checkpoint, so opening replays entries into the last
+            // segment only.
             self.begin_segment(state)?;
         }
         Ok(())
     }
 
-    /// How many bytes of pages are free in the segment that gets a record of so many: in the last one, or in
-    /// that which is begun for it.
+    /// The free bytes of pages in the segment for a record that needs so many: the last segment, or
+    /// the segment begun for the record.
     pub(super) fn room_from(&self, state: &mut State, needed: u64) -> Result<u64> {
         let (page_bytes, segment_bytes) = (self.options.page_size(), self.options.segment_size());
         let room = state.segments.room(segment_bytes)?;
@@ -132,7 +134,7 @@ impl Shared {
         let created = state.segments.create(&self.options, id, now());
         state.manifest.next_segment_id = match &created {
             Ok(()) => next,
-            // What is there in part uses up its number.
+            // A partial file uses up its number.
             Err(_) => state.segments.next_free(id),
         };
         created?;

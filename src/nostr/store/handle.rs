@@ -1,4 +1,4 @@
-//! What an open store holds, and what every call asks first.
+//! The state of an open store, and the checks at the start of every call.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub struct EventStore {
     _owner: Arc<Owner>,
 }
 
-/// Held by every clone of a handle: with the last of them the store is closed.
+/// Shared by every clone of a handle: dropping the last clone closes the store.
 struct Owner(Arc<Shared>);
 
 pub(crate) struct Shared {
@@ -47,17 +47,17 @@ pub(crate) struct Shared {
     pub sidecar: PathBuf,
     pub options: Options,
     pub mode: Mode,
-    /// What becomes of events that appends replace. What is stored may differ until opening is done.
+    /// How appends treat replaced events. The stored setting may differ until opening ends.
     pub history: History,
-    /// None for a reader.
+    /// `None` for a reader.
     pub wal: Option<EventWal>,
     pub opening: OpenReport,
-    /// At opening.
+    /// The fork generation at opening.
     fork_generation: u64,
     closed: AtomicBool,
-    /// Why closing failed.
+    /// The error of a failed close.
     close_failed: OnceLock<String>,
-    /// Held by one commit of staged events at a time, before the state.
+    /// The lock of a commit of staged events. A commit takes this lock before the state's lock.
     pub committing: Mutex<()>,
     state: Mutex<State>,
     lock: Mutex<Option<WriterLock>>,
@@ -74,30 +74,31 @@ impl Debug for EventStore {
     }
 }
 
-/// What appends change.
+/// The state that appends change.
 #[derive(Debug)]
 pub(crate) struct State {
     pub manifest: Manifest,
     pub segments: Segments,
-    /// A reader has none.
+    /// `None` for a reader.
     pub index: Option<Arc<Index>>,
     /// Whether a look-up met another event than the index says.
     pub index_is_foreign: Cell<bool>,
-    /// The first and the last event, once that is known.
+    /// The first and the last event, once known.
     pub ends: Option<Ends>,
     pub pending: Pending,
-    /// Where some versions lie that count, of replaceable and addressable events.
+    /// The locations of some current versions of replaceable and addressable events.
     pub heads: HashMap<Address, Location>,
-    /// What was deleted, once an append had to know.
+    /// The deleted events, once an append has needed them.
     pub tombstones: Option<Tombstones>,
-    /// No later entry of the write-ahead log asks for flags. After opening it is the log's last entry,
-    /// whether or not that asks for any.
+    /// No later entry of the write-ahead log sets flags. Opening sets this to the log's last entry,
+    /// even if it sets no flags.
     pub flags_asked: Lsn,
     /// Bytes of the write-ahead log since the last checkpoint.
     pub wal_bytes: u64,
-    /// Whether the last segment was begun and no manifest that was stored names it.
+    /// Whether the last segment was begun and no stored manifest names it.
     pub is_unnamed: bool,
-    /// Why the segments may not hold what the write-ahead log has: opening again repairs it.
+    /// Why the segments may lack entries of the write-ahead log. The next opening repairs the
+    /// segments.
     pub broken: Option<String>,
 }
 
@@ -136,28 +137,28 @@ impl EventStore {
         &self.shared.dir
     }
 
-    /// The options it was opened with.
+    /// The options of the opening.
     pub fn options(&self) -> &Options {
         &self.shared.options
     }
 
-    /// What becomes of events that others replace: as asked for, or else as it is stored with the store.
+    /// How appends treat replaced events: the option of the opening, or else the stored setting.
     pub fn history(&self) -> History {
         self.shared.history
     }
 
-    /// How it was opened.
+    /// The mode of the opening.
     pub fn mode(&self) -> Mode {
         self.shared.mode
     }
 
-    /// What opening found and did.
+    /// The report of the opening.
     pub fn opening(&self) -> &OpenReport {
         &self.shared.opening
     }
 
-    /// What this handle did to the write-ahead log since it was opened: a record is an event, a change
-    /// of flags or a checkpoint. All zero for a reader.
+    /// Counters of this handle's work on the write-ahead log. A record is an event, a change of
+    /// flags or a checkpoint. All counters are zero for a reader.
     ///
     /// # Errors
     ///
@@ -167,7 +168,7 @@ impl EventStore {
         Ok(wal.map_or_else(|| Counters::default().read(), EventWal::stats))
     }
 
-    /// Bytes of the write-ahead log that no sync covers: what a power cut could take. 0 for a reader.
+    /// Unsynced bytes of the write-ahead log, which a power cut could lose. 0 for a reader.
     ///
     /// # Errors
     ///
@@ -182,8 +183,8 @@ impl EventStore {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and fails if
-    /// that failed.
+    /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and
+    /// fails if the first failed.
     ///
     /// # Errors
     ///
@@ -226,7 +227,7 @@ impl Shared {
         if self.fork_generation != fork_generation() {
             return Ok(());
         }
-        // Another process may begin to commit as soon as this one is closed.
+        // Another process may begin to commit as soon as this process has closed the store.
         let _committing = locked(&self.committing);
         if self.closed.swap(true, Ordering::AcqRel) {
             return match self.close_failed.get() {
@@ -240,7 +241,7 @@ impl Shared {
             Some(wal) => self.finish(wal),
             None => Ok(()),
         };
-        // What they hold open. A poisoned handle gives it back, too.
+        // Release the files held by the state, even in a poisoned handle.
         let mut state = self.state();
         state.segments.by_id.clear();
         state.index = None;
@@ -282,7 +283,7 @@ impl State {
         }
     }
 
-    /// The error of a store whose segments may lack what its write-ahead log has.
+    /// The error of a store whose segments may lack entries of the write-ahead log.
     pub(crate) fn check(&self, shared: &Shared) -> Result<()> {
         match &self.broken {
             None => Ok(()),
@@ -294,18 +295,18 @@ impl State {
     }
 
     pub(crate) fn index(&self) -> Result<&Index> {
-        // Only a reader has none, and it changes nothing.
+        // Only a reader has no index, and a reader changes nothing.
         self.index
             .as_deref()
             .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "a reader has no index"))
     }
 
-    /// The size of the pages that records are made for.
+    /// The page size for new records.
     pub(crate) fn page_bytes(&self) -> u32 {
         self.manifest.page_bytes
     }
 
-    /// What deletion requests ask for; read from them the first time.
+    /// The targets of the stored deletion requests, read from the requests on the first call.
     pub(crate) fn tombstones(&mut self) -> Result<&Tombstones> {
         if self.tombstones.is_none() {
             self.catch_up_index()?;
@@ -315,7 +316,8 @@ impl State {
             for request in self.index()?.query(&requests)?.named() {
                 let (id, at) = request?;
                 let request = self.read_at(&id, at, &mut buf).map_err(|error| {
-                    // What it deleted is not known: any event might be one of these.
+                    // The targets of an unreadable request are unknown: any event might be a
+                    // target.
                     match error.kind() {
                         ErrorKind::Corrupt if !self.index_is_foreign.get() => {
                             error.with_advice(DAMAGED_REQUEST)
@@ -337,7 +339,7 @@ impl Drop for Owner {
         if !self.0.closed.load(Ordering::Acquire)
             && let Err(error) = self.0.close()
         {
-            // What was acknowledged is as durable as it was.
+            // Acknowledged events are as durable as before.
             lines::warn(format_args!("closing a dropped handle failed: {error}"));
         }
     }

@@ -1,4 +1,4 @@
-//! Which stored events lose their place to another: older versions, and what is deleted.
+//! Find the stored events that others hide: older versions, and deleted events.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::nostr::bytes::event::{EventRef, Flags, Location};
 use crate::nostr::bytes::policy::{Address, DELETION, Targets, is_newer};
 
-/// Stored events, and the flags that they get.
+/// Stored events, and their new flags.
 pub type Flagged = BTreeMap<Location, Flags>;
 
 impl Shared {
-    /// Have the older of two versions lose its place; returns the flags of the new one.
+    /// Flag the older of two versions as replaced; returns the flags of the new version.
     pub(crate) fn replace(
         &self,
         state: &mut State,
@@ -30,8 +30,9 @@ impl Shared {
         Ok(Flags::default())
     }
 
-    /// Flag what was replaced when the version at `last` was stored: all live versions up to there but the
-    /// newest. A version that came later may count: what is deleted replaces nothing.
+    /// Flag the versions that the version at `last` replaced when it was stored: all earlier live
+    /// versions but the newest. A later version may count, because a deleted event replaces
+    /// nothing.
     pub(super) fn replace_stored(
         &self,
         state: &mut State,
@@ -60,8 +61,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Delete what a request asks for, as far as it is stored; `addresses` gets those of which another
-    /// version may count then.
+    /// Delete the stored targets of a request. `addresses` gets the addresses at which another
+    /// version may now count.
     pub(crate) fn delete(
         &self,
         state: &State,
@@ -116,7 +117,7 @@ impl Shared {
     }
 }
 
-/// Have a stored event get flags, besides those that it gets already.
+/// Add flags to a stored event's new flags.
 fn flag(flagged: &mut Flagged, at: Location, flags: Flags) {
     let all = flagged.entry(at).or_default();
     *all = *all | flags;

@@ -1,10 +1,10 @@
-//! Keeping the index with the segments.
+//! Keep the index in step with the segments.
 //!
-//! The index says up to where it covers the segments: of which compaction, and the byte of the last
-//! segment. What it lacks is read from there on; where that place is not in the store, the index is
-//! made again. After a power cut it may know more than the segments: then the place lies beyond their
-//! end, or the log ends before the flags that it knows. It names its store (`index/covered.rs`), and what it says of a
-//! place is compared with the event that lies there.
+//! The index notes the end of its coverage: the number of compactions, and a byte of the last
+//! segment. Opening adds the events from there on. If the store has no such place, opening builds a
+//! new index. After a power cut the index may know more than the segments: then its place lies
+//! beyond the segments' end, or the log ends before the flags that the index has. The index also
+//! names its store (`index/covered.rs`), and each look-up compares the index with the stored event.
 
 use std::path::Path;
 
@@ -24,21 +24,21 @@ use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::Found;
 use crate::sidecar::sidecar_dir;
 
-/// The name of its directory in `.deedbook`.
+/// The name of the index directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
 
-/// What a compaction did with the events of the old segments.
+/// The moves of a compaction.
 #[derive(Default)]
 pub(crate) struct Moved {
-    /// Id and time of those that were copied, and where they lie now.
+    /// Id, time and new location of the copied events.
     pub kept: Vec<(Id, u32, Location)>,
-    /// Where those lay that were not.
+    /// The old locations of the dropped events.
     pub gone: Vec<Location>,
 }
 
 impl EventStore {
-    /// Delete the index and make it again from the segments; returns how many events it has. Appends
-    /// and queries wait.
+    /// Delete the index and build it again from the segments; returns the number of indexed events.
+    /// Appends and queries wait.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ impl EventStore {
         self.reindex_with(&mut |_, _| Ok(()))
     }
 
-    /// The same; `progress` is called with bytes done and bytes in all. After an error of it the store
-    /// has to be opened again, which makes the index. It must not call the store.
+    /// Rebuild the index, and call `progress` with the bytes done and the total. After an error of
+    /// `progress`, open the store again to build the index. `progress` must not call the store.
     ///
     /// # Errors
     ///
@@ -66,16 +66,16 @@ impl EventStore {
 impl Shared {
     fn remake_index(&self, state: &mut State, progress: &mut Progress<'_>) -> Result<u64> {
         state.catch_up_index()?;
-        // Its files are deleted: it must be closed before.
+        // The index must be closed before its files are deleted.
         state.index = None;
-        // The index said which versions count, and which deletion requests there are.
+        // The old index was the source of the current versions and of the deletion requests.
         (state.heads, state.tombstones) = Default::default();
         let made = state.remake_index(&self.options, &sidecar_dir(&self.dir), progress);
         made.inspect_err(|error| state.broken = Some(error.message().to_owned()))
     }
 
-    /// Do what asks the index. If that meets another event than the index says, the index is of another
-    /// store: it is made again, and asked again.
+    /// Run `ask`, which uses the index. If `ask` meets another event than the index says, the index
+    /// belongs to another store: rebuild it, and ask again.
     pub(super) fn asking_index<T>(
         &self,
         state: &mut State,
@@ -92,7 +92,7 @@ impl Shared {
     }
 }
 
-/// Delete the index in the sidecar of a store that is not open: opening makes it again.
+/// Delete the index in the sidecar of a closed store; the next opening builds a new index.
 pub fn drop_index(options: &Options, sidecar: &Path) -> Result<()> {
     match options.index_on_disk {
         true => Index::recreate(&sidecar.join(INDEX_NAME)).map(drop),
@@ -113,7 +113,7 @@ impl State {
         Ok(indexed)
     }
 
-    /// Have the index cover the segments; returns how many events it lacked.
+    /// Bring the index up to the segments; returns the number of added events.
     pub(crate) fn open_index(
         &mut self,
         options: &Options,
@@ -207,8 +207,8 @@ impl State {
                 )),
             }
             if changes.len() >= self.pending.keys_max() {
-                // After a power cut that took these events, the place lies beyond the end of the segment,
-                // and the index is made again.
+                // If a power cut loses these events, the place lies beyond the end of the segment,
+                // and opening builds a new index.
                 let covered = Covered { compactions, segment: id, end, flags, ends: *ends };
                 index.apply_all(&mut changes, Some(&covered.encode()))?;
             }
@@ -219,8 +219,8 @@ impl State {
         Ok(count)
     }
 
-    /// Have the index know what was appended, and what lost its place: at the latest when it is asked.
-    /// The caller noted what is known of it.
+    /// Tell the index about appended and hidden events, at the latest before the next query. The
+    /// caller has noted the same facts.
     pub(crate) fn index_changes(&mut self, stored: Batch, flagged: &Flagged) -> Result<()> {
         self.pending.add(stored);
         let (mut buf, mut comes_back) = (Vec::new(), false);
@@ -232,7 +232,7 @@ impl State {
             changed.keys += keys_of(&found.event);
             let Some(address) = Address::of(&found.event) else { continue };
             comes_back |= flags.is_live();
-            // Those that wait for the index and came before it were replaced by it.
+            // The waiting events before this event were replaced by this event.
             let forgotten = Some(at).filter(|_| !flags.is_live());
             self.pending.forget_head(&address, forgotten);
             if forgotten.is_none() || self.heads.get(&address) == Some(&at) {
@@ -249,7 +249,7 @@ impl State {
         }
     }
 
-    /// Have a thread tell the index all there is.
+    /// Start a thread that gives the index all waiting changes.
     pub(super) fn begin_to_index(&mut self) -> Result<()> {
         let covered = self.covered()?;
         let Some(index) = &self.index else { return Ok(()) };
@@ -258,7 +258,7 @@ impl State {
         Ok(())
     }
 
-    /// Have the index know all there is.
+    /// Give the index all waiting changes.
     pub(super) fn catch_up_index(&mut self) -> Result<()> {
         let covered = self.covered()?;
         let Some(index) = &self.index else { return Ok(()) };
@@ -274,8 +274,8 @@ impl State {
         done.flat_map(|known| known.heads).for_each(|(address, at)| self.know_head(address, at));
     }
 
-    /// After a compaction: forget what went, while the old segments are there, and find the rest in the
-    /// new ones.
+    /// After a compaction: remove the dropped events while the old segments exist, and find the
+    /// other events in the new segments.
     pub(crate) fn index_moved(&mut self, moved: &Moved) -> Result<()> {
         self.catch_up_index()?;
         self.heads.clear();
@@ -297,7 +297,7 @@ impl State {
         index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
     }
 
-    /// Return when the index knows all there is, on stable storage as far as it is kept in files.
+    /// Give the index all changes, and wait until its files, if any, are on stable storage.
     pub(crate) fn index_durable(&mut self) -> Result<()> {
         self.catch_up_index()?;
         self.index.as_deref().map_or(Ok(()), Index::sync)
@@ -323,7 +323,7 @@ impl State {
         Ok(ends)
     }
 
-    /// An event was stored at the end.
+    /// Note an event stored at the end.
     pub(crate) fn has_last(&mut self, at: Location, id: Id) {
         if let Some(ends) = &mut self.ends {
             ends.last = Some((at, id));
@@ -331,7 +331,7 @@ impl State {
     }
 }
 
-/// An index that cannot be opened is made again: all that it holds stands in the segments.
+/// Rebuild an index that cannot be opened: the segments hold all its facts.
 fn open_or_make(dir: &Path) -> Result<Index> {
     match Index::open(dir) {
         Err(error) if error.kind() == ErrorKind::Corrupt => {

@@ -1,4 +1,5 @@
-//! Finding stored events by id and by address, in what waits for the index and in the index.
+//! Find stored events by id and by address, in the index and in the changes that wait for the
+//! index.
 
 use super::handle::State;
 use crate::error::{Error, ErrorKind, Result};
@@ -8,7 +9,7 @@ use crate::nostr::bytes::policy::Address;
 use crate::nostr::pages::segment::Record;
 use crate::nostr::pages::segments::Segments;
 
-/// So many current versions are remembered; the index is asked for others.
+/// The number of current versions to remember; the index knows the others.
 const HEADS_KNOWN: usize = 65_536;
 
 impl State {
@@ -19,7 +20,7 @@ impl State {
         }
         let Some(at) = self.index()?.location(id)? else { return Ok(None) };
         match self.read_at(id, at, &mut Vec::new()) {
-            // It was stored there.
+            // The event was stored there, so its page is damaged.
             Err(e) if e.kind() == ErrorKind::Corrupt && !self.index_is_foreign.get() => {}
             found => drop(found?),
         }
@@ -30,7 +31,7 @@ impl State {
         self.pending.all_known().find_map(|known| known.ids.get(id)).copied()
     }
 
-    /// The event with this id, if it is stored.
+    /// The stored event with this id.
     pub(super) fn read_by_id<'b>(
         &self,
         id: &Id,
@@ -44,7 +45,7 @@ impl State {
         Ok(Some((at, self.read_at(id, at, buf)?)))
     }
 
-    /// The event at the place where the index has it. Another one there, or none, says that the index is of
+    /// The event at its location in the index. Any other content shows that the index belongs to
     /// another store.
     pub(crate) fn read_at<'b>(
         &self,
@@ -64,7 +65,7 @@ impl State {
         Err(error.with_advice("reindex makes the index again"))
     }
 
-    /// The same; none if it is damaged.
+    /// The event at its location in the index; `None` for damage.
     pub(super) fn read_intact_at<'b>(
         &self,
         id: &Id,
@@ -78,7 +79,7 @@ impl State {
         Segments::unless_damaged(found)
     }
 
-    /// The location of the version that counts, of those that can be read.
+    /// The location of the current version among the readable versions.
     pub(super) fn latest(&mut self, address: &Address) -> Result<Option<Location>> {
         let waiting = self.pending.all_known().find_map(|known| known.heads.get(address));
         if let Some(&at) = waiting.or_else(|| self.heads.get(address)) {
@@ -87,7 +88,7 @@ impl State {
         let mut buf = Vec::new();
         for version in self.index()?.versions(&address.pubkey, address.kind, &address.d)?.named() {
             let (id, at) = version?;
-            // The index may not know yet that it lost its place.
+            // The index may not know yet that the version was replaced.
             let found = self.read_intact_at(&id, at, &mut buf)?;
             if found.is_some_and(|found| found.event.flags.is_live()) {
                 self.know_head(address.clone(), at);
@@ -104,13 +105,14 @@ impl State {
         self.heads.insert(address, at);
     }
 
-    /// Have the index say which version counts: several that were stored may count, the last one or not.
+    /// Forget the remembered versions and use the index: several stored versions may be current,
+    /// the last or another.
     pub(super) fn forget_heads(&mut self) {
         self.heads.clear();
         self.pending.known().is_unsure = true;
     }
 
-    /// The locations of an author's events of a kind that the index does not know yet.
+    /// The locations of an author's events of a kind that still wait for the index.
     pub(super) fn versions_waiting(&self, address: &Address) -> impl Iterator<Item = Location> {
         let of = (address.pubkey, address.kind);
         let waiting = self.pending.all_known().filter_map(move |known| known.versions.get(&of));

@@ -1,4 +1,4 @@
-//! Reading: one event by its id or place, all of them in either direction, those of a filter.
+//! Reading: an event by id or location, all events in either direction, the events of a filter.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
@@ -20,30 +20,30 @@ mod queries;
 
 pub use queries::Query;
 
-/// An event with its place.
+/// An event with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
     /// The event.
     pub event: Event,
-    /// Its place, which a compaction changes.
+    /// The event's location, which a compaction changes.
     pub location: Location,
-    /// Whether it is deleted or replaced, or lacks names of tags.
+    /// Whether the event is deleted or replaced, or lacks tag names.
     pub flags: Flags,
 }
 
-/// Which events a walk gives.
+/// The events that a walk returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Include {
-    /// Those that count: not deleted, not replaced, and not over by the time at which the walk began.
+    /// Current events: not deleted, not replaced, and not expired at the beginning of the walk.
     #[default]
     Live,
-    /// All that are still stored.
+    /// All stored events.
     All,
 }
 
 impl EventStore {
-    /// The event with this id, if it is stored and counts.
+    /// The event with this id, if the event is stored and current.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl EventStore {
         found.map_err(|e| e.of(FORMAT))
     }
 
-    /// The event at a place, whatever its flags.
+    /// The event at a location, whatever its flags.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl EventStore {
         Ok(stored(location, &found.event))
     }
 
-    /// All events in the order in which they were stored, as they are now.
+    /// A snapshot of all events in the order of storage.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl EventStore {
         Ok(Events::new(segments, include, on_corrupt, false, self.options().now()))
     }
 
-    /// The same from the last to the first.
+    /// A snapshot of all events from the last to the first.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl EventStore {
         Ok(Events::new(segments, include, on_corrupt, true, self.options().now()))
     }
 
-    /// The segments as they are now: what is appended later is not in them.
+    /// A snapshot of the segments, without later appends.
     pub(crate) fn snapshot(&self) -> Result<Vec<Segment>> {
         let shared = self.usable()?;
         let state = shared.state();
@@ -116,11 +116,11 @@ pub struct Events {
     include: Include,
     on_corrupt: OnCorrupt,
     reverse: bool,
-    /// Which events are over does not change during the walk.
+    /// The walk judges expiry by one time, its beginning.
     now: u64,
-    /// Where the walk begins in a segment.
+    /// The start of the walk in a segment.
     from: u32,
-    /// Whether it is the walk of a store, and not of a part of it.
+    /// Whether the walk covers the whole store.
     is_whole: bool,
     sums: bool,
     searches: Searches,
@@ -184,7 +184,7 @@ impl Events {
         }
     }
 
-    /// Those of one segment from an offset on.
+    /// Walk one segment from an offset on.
     pub(crate) fn of_part(
         segment: Segment,
         from: u32,
@@ -195,18 +195,18 @@ impl Events {
         Self { from, is_whole: false, ..part }
     }
 
-    /// The same walk, without comparing checksums.
+    /// The same walk, without a check of checksums.
     #[must_use]
     pub fn without_checksums(self) -> Self {
         Self { sums: false, ..self }
     }
 
-    /// The next event, borrowed: nothing of it is copied.
+    /// The next event, borrowed without a copy.
     ///
     /// # Errors
     ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
-    /// after an error.
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk skips damage.
+    /// The walk ends after an error.
     pub fn next_with<T>(
         &mut self,
         take: impl FnOnce(Location, &EventRef<'_>) -> T,
@@ -216,7 +216,7 @@ impl Events {
         Ok(found)
     }
 
-    /// Step onto the next event, which stands until the next step.
+    /// Step onto the next event, which stays until the next step.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Option<Seen>> {
         loop {
@@ -245,7 +245,7 @@ impl Events {
         }
     }
 
-    /// Begin with the next segment, if there is one.
+    /// Begin the next segment, if any.
     fn begin_segment(&mut self) -> bool {
         let Some(segment) = self.segments.pop_front() else { return false };
         let (sums, searches) = (self.sums, &self.searches);
@@ -267,7 +267,7 @@ impl Events {
         Ok(())
     }
 
-    /// Where an event lies that was stepped onto, and what has its bytes.
+    /// The location of the current event, and the owner of its bytes.
     #[inline]
     pub(crate) fn at(&self, seen: Seen) -> Option<(Location, &Looker)> {
         let (segment, scan) = self.scan.as_ref()?;
@@ -275,7 +275,7 @@ impl Events {
         Some((Location { segment, offset: seen.offset }, scan.looker()))
     }
 
-    /// The damage that was passed over so far, with the numbers of the segments.
+    /// The skipped damage so far, with the numbers of the segments.
     pub fn damage(&self) -> &[(u32, PageDamage)] {
         &self.damage
     }
@@ -311,7 +311,7 @@ impl Iterator for Iter {
     }
 }
 
-/// The events that count, in the order in which they were stored, as they are now.
+/// A snapshot of the current events, in the order of storage.
 impl IntoIterator for &EventStore {
     type Item = Result<StoredEvent>;
     type IntoIter = Iter;

@@ -1,4 +1,4 @@
-//! What was deleted by requests that are in the store: an event that arrives later must not come back.
+//! The deletions by stored requests: a deleted event that arrives later must not come back.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ impl Tombstones {
         }
     }
 
-    /// Add what other requests ask for.
+    /// Add the targets of other requests.
     pub fn join(&mut self, others: Self) {
         self.ids.extend(others.ids);
         for (address, time) in others.addresses {
@@ -33,7 +33,7 @@ impl Tombstones {
         }
     }
 
-    /// Whether its author deleted an event. A request against a request has no effect.
+    /// Whether the author deleted an event. A request against a request has no effect.
     pub fn cover(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
         if event.kind == DELETION {
             return false;

@@ -1,9 +1,9 @@
 //! Transactions of the event store: tasks stage events, a commit appends them.
 //!
-//! A staged file has the entries that the write-ahead log would get, numbered from 0. Events are
-//! known by their ids, so a commit that was interrupted is just done again: what is there is passed
-//! over, and a place need not be noted. Readers may see the first events before the last ones are
-//! appended; none of them vanishes, because the intent is durable before the first.
+//! A staged file has the entries of the future write-ahead log, numbered from 0. Events are known
+//! by their ids, so the next commit simply repeats an interrupted commit and skips the stored
+//! events. No position needs to be noted. Readers may see the first events before the last are
+//! appended. No event vanishes, because the intent is durable before the first append.
 
 use std::collections::BTreeMap;
 
@@ -26,26 +26,27 @@ use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
 };
 
-/// Events are appended in pieces of so many, or of so many bytes.
+/// The limits of one append, in events and in bytes.
 const PIECE_EVENTS: usize = 4096;
 const PIECE_BYTES: usize = 4 << 20;
-/// Where a transaction is to lie: anywhere.
+/// The place of a transaction: anywhere.
 const ANYWHERE: &str = "-";
 
-/// Events that a task stages for a commit of its job. Dropped before it is finished, it removes them.
+/// Events staged by a task for a commit of the job. Dropping an unfinished stage deletes its
+/// events.
 #[must_use]
 #[derive(Debug)]
 pub struct Stage {
     store: EventStore,
     staged: StagedWriter<FileFormat>,
-    /// Of the event that is being staged.
+    /// The record of the event being staged.
     record: Records,
     scratch: Vec<u8>,
 }
 
 impl Stage {
-    /// Add an event whose id is the hash of its content. The staged file is unchanged by an event
-    /// that is refused.
+    /// Add an event whose id is the hash of its content. A refused event leaves the staged file
+    /// unchanged.
     ///
     /// # Errors
     ///
@@ -58,17 +59,17 @@ impl Stage {
         self.staged.push(tag, &self.record.bytes).map_err(|e| e.of(FORMAT))
     }
 
-    /// Events so far.
+    /// The number of events so far.
     pub fn len(&self) -> u64 {
         self.staged.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Make the file durable. What this returns goes to the commit.
+    /// Make the file durable. Give the returned part to the commit.
     ///
     /// # Errors
     ///
@@ -87,8 +88,8 @@ impl Drop for Stage {
 
 /// Transactions.
 impl EventStore {
-    /// Stage events for a commit of `job`: the file of one attempt of a task. Any handle may stage,
-    /// in any process.
+    /// Stage events for a commit of `job`, in the file of one attempt of a task. Any handle may
+    /// stage, in any process.
     ///
     /// # Errors
     ///
@@ -103,12 +104,12 @@ impl EventStore {
         Ok(Stage { store: self.clone(), staged, record, scratch })
     }
 
-    /// Append the events of the parts of a job, in the order of their partitions, all or nothing, and
-    /// durably, whatever the durability option. A transaction that the store has already is not
-    /// appended again, and neither is an event. [`Committed::records`] counts what was stored.
+    /// Append the events of a job's parts durably, in the order of their partitions, all or
+    /// nothing. The durability option does not matter. The store skips a transaction or an event
+    /// that it already has. [`Committed::records`] counts the stored events.
     ///
-    /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
-    /// next commit or opening for writing ends it.
+    /// A commit that fails with [`Durable::No`] changed nothing. Any other failed commit has begun:
+    /// the next commit or opening for writing finishes it.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ impl EventStore {
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         self.writable()?;
         let _committing = locked(&self.shared.committing);
-        // It may have been closed.
+        // The store may be closed.
         self.writable()?;
         transaction::commit(self, transaction, parts).map_err(|e| e.of(FORMAT))
     }
@@ -131,7 +132,7 @@ impl EventStore {
         self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
     }
 
-    /// What was staged and not committed, by job.
+    /// The staged, uncommitted events by job.
     ///
     /// # Errors
     ///
@@ -140,7 +141,8 @@ impl EventStore {
         self.usable()?.desk().staged().map_err(|e| e.of(FORMAT))
     }
 
-    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    /// Remove the staged files of a job, unless its commit has begun. Returns whether they are
+    /// removed.
     ///
     /// # Errors
     ///
@@ -149,8 +151,8 @@ impl EventStore {
         self.usable()?.desk().discard(job).map_err(|e| e.of(FORMAT))
     }
 
-    /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
-    /// gone or damaged. Events that it appended stay. For a handle for reading; fails while the store
+    /// Give up a commit that has begun and cannot finish, because its staged files are missing or
+    /// damaged. Appended events stay. Call this on a handle for reading; it fails while the store
     /// is open for writing.
     ///
     /// # Errors
@@ -166,7 +168,7 @@ impl EventStore {
         run().map_err(|e: Error| e.of(FORMAT))
     }
 
-    /// Bring a commit to its end that has begun and failed.
+    /// Finish a commit that has begun and failed.
     pub(crate) fn finish_transaction(&self) -> Result<()> {
         let _committing = locked(&self.shared.committing);
         transaction::finish(self).map_err(|e| e.of(FORMAT))
@@ -180,7 +182,7 @@ impl Shared {
     }
 }
 
-/// Limits are those of records, which name the event.
+/// The limits of records apply, because their errors name the event.
 fn staged_framing() -> Codec {
     Codec::new(u32::MAX.into())
 }
@@ -215,13 +217,12 @@ impl Target for EventStore {
 }
 
 impl EventStore {
-    /// Read the parts to their ends: what is damaged, or too large for this handle, is refused before
-    /// the first event is appended.
+    /// Read the parts to their ends, to refuse damaged or too large events before the first append.
     fn check_staged(&self, job: &str, parts: &[Part]) -> Result<()> {
         self.read_staged(job, parts, &mut |_| Ok(()))
     }
 
-    /// Append what the parts hold and the store has not, durably.
+    /// Append the events that only the parts have, durably.
     fn append_staged(&self, job: &str, parts: &[Part]) -> Result<Committed> {
         let mut stored = 0;
         let mut append = |records: &mut Records| {
@@ -232,13 +233,14 @@ impl EventStore {
         let appended = self.read_staged(job, parts, &mut append);
         appended.and_then(|()| self.sync()).map_err(|error| match stored {
             0 => error,
-            // Readers may have seen the pieces before.
+            // Readers may have seen the earlier pieces.
             _ => error.with_durable(Durable::Unknown),
         })?;
         Ok(Committed { repeated: false, records: stored, first: None })
     }
 
-    /// Give the events of the parts in their order, in pieces, as records that this handle appends.
+    /// Read the events of the parts in their order, in pieces, as records for appends of this
+    /// handle.
     fn read_staged(
         &self,
         job: &str,

@@ -1,4 +1,4 @@
-//! Runs: events that do not depend on each other, planned one by one and written to the files at once.
+//! Runs: independent events, planned one by one and written to the files at once.
 
 use std::collections::HashSet;
 
@@ -19,26 +19,26 @@ use crate::nostr::store::records::Records;
 use crate::nostr::store::tombstones::Tombstones;
 use crate::slice::{part, part_mut};
 
-/// Records are written to the files in parts of about this size, or of what the segment has room for.
+/// The size of one write of records to the files, limited by the room in the segment.
 const RUN_BYTES: usize = 4 << 20;
-/// So many flags may wait for a sync of the log.
+/// The number of flags that may wait for a sync of the log.
 const WAITING_FLAGS: usize = 65_536;
 
 /// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It is stored.
+    /// The event is stored.
     Stored(Location),
-    /// It was stored already.
+    /// The event was stored already.
     Duplicate(Location),
-    /// It is stored, but a newer version counts; it goes with the next compaction.
+    /// The event is stored, but a newer version replaces it. The next compaction drops the event.
     Superseded(Location),
-    /// Its author deleted it: it is not stored.
+    /// The author deleted the event: it is not stored.
     Deleted,
-    /// Its time is over: it is not stored.
+    /// The event is expired: it is not stored.
     Expired,
-    /// Events of its kind are not stored.
+    /// The event is ephemeral: its kind is not stored.
     Ephemeral,
 }
 
@@ -49,27 +49,27 @@ impl Outcome {
     }
 }
 
-/// Events that do not depend on each other.
+/// Independent events.
 #[derive(Default)]
 pub(super) struct Group {
     /// Records one after the other.
     pub(super) bytes: Vec<u8>,
     pub(super) records: Vec<Planned>,
-    /// How many bytes of pages are left in the segment that gets these.
+    /// The free bytes of pages in the segment that gets the run.
     pub(super) room: u64,
     pub(super) ids: HashSet<Id>,
-    /// Of its replaceable and addressable events, and of those that its requests delete.
+    /// The addresses of the run's events, and of the events that the run's requests delete.
     pub(super) addresses: HashSet<Address>,
-    /// Stored events that lose their place.
+    /// Stored events that the run replaces or deletes.
     pub(super) flagged: Flagged,
-    /// What its deletion requests ask for.
+    /// The targets of the run's deletion requests.
     pub(super) tombstones: Tombstones,
 }
 
 pub(super) struct Planned {
-    /// Its bytes end here.
+    /// The end of the event's record.
     pub(super) end: usize,
-    /// Its place among the events of the call.
+    /// The event's index among the events of the call.
     pub(super) event: usize,
     pub(super) flags: Flags,
     pub(super) id: Id,
@@ -78,16 +78,16 @@ pub(super) struct Planned {
 }
 
 impl Group {
-    /// Whether the segment that gets the run has room for so many bytes of pages more: else the run ends, and
-    /// the next one begins a segment.
+    /// Whether the segment for the run has room for so many more bytes of pages. Otherwise the run
+    /// ends, and the next run begins a segment.
     pub(super) fn has_room(&self, needed: u64) -> bool {
         self.records.is_empty() || needed <= self.room
     }
 
-    /// Whether what becomes of an event, or of what it deletes, depends on what this run does.
+    /// Whether the outcome of an event, or of the events that it deletes, depends on this run.
     fn concerns(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
         let asks_for_own = || {
-            // Signed or not: at worst the run ends here.
+            // The signature does not matter here: at worst the run ends early.
             let targets = asked_by(event);
             targets.ids.iter().any(|id| self.ids.contains(id))
                 || targets.addresses.iter().any(|address| self.addresses.contains(address))
@@ -100,7 +100,7 @@ impl Group {
 }
 
 impl Shared {
-    /// Append events in runs, and give the outcome of each.
+    /// Append events in runs, and return the outcome of each.
     pub(super) fn append_all(
         &self,
         wal: &EventWal,
@@ -128,8 +128,7 @@ impl Shared {
         self.store(wal, state, &mut run, outcomes)
     }
 
-    /// Decide what becomes of an event, of which `record` is the record; nothing is changed but the
-    /// run.
+    /// Decide the outcome of an event with the record `record`. Only the run changes.
     fn plan(
         &self,
         state: &mut State,
@@ -171,21 +170,21 @@ impl Shared {
         run.bytes.extend_from_slice(record);
         let end = run.bytes.len();
         run.records.push(Planned { end, event: number, flags, id, address, keys });
-        // Its place follows.
+        // The caller replaces the outcome with the location.
         Ok(Outcome::Ephemeral)
     }
 
-    /// Have a run count the pages of a record that is added.
+    /// Count the pages of another record in the run.
     pub(super) fn take_room(&self, state: &mut State, run: &mut Group, needed: u64) -> Result<()> {
         if run.records.is_empty() {
             run.room = self.room_from(state, needed)?;
         }
-        // One that is larger than a segment is meant to be has it for itself.
+        // A record larger than a segment's limit gets a segment alone.
         run.room = run.room.saturating_sub(needed);
         Ok(())
     }
 
-    /// Write a run to the files, and begin another.
+    /// Write a run to the files, and begin the next run.
     pub(super) fn store(
         &self,
         wal: &EventWal,
@@ -261,14 +260,14 @@ impl Shared {
         Ok(places)
     }
 
-    /// Have the handle take no more: opening again repairs what an error left.
+    /// Stop the handle: the next opening repairs the effects of an error.
     fn stopped(&self, state: &mut State, error: Error) -> Error {
         state.broken = Some(error.message().to_owned());
         error.of(FORMAT).with_durable(Durable::Unknown)
     }
 }
 
-/// The event of a record that was encoded here.
+/// The event of a record encoded by this process.
 pub(super) fn own<'a>(record: &'a [u8], shared: &Shared) -> Result<EventRef<'a>> {
     record::event_of_own(record).map_err(|bad| {
         Error::new(ErrorKind::InvalidArgument, bad.reason()).of(FORMAT).at(&shared.dir)

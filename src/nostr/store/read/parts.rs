@@ -1,4 +1,4 @@
-//! The next parts of a walk, which may be walked at once.
+//! Split a walk into parts that threads can walk at once.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use crate::nostr::bytes::page::PAGE_BYTES_READ;
 use super::{Events, Scan};
 
 impl Events {
-    /// Take the next parts off a walk forward along a whole store: at most so many, each with the events
-    /// of about `bytes` bytes of one segment. One after the other, they and the rest of this walk give
-    /// what it would have given, the damage included.
+    /// Take the next parts off a forward walk of a whole store. There are `count` parts at most,
+    /// each with about `bytes` bytes of one segment. The parts and the rest of this walk, in order,
+    /// return the same events and the same damage as the whole walk.
     pub(crate) fn take_parts(&mut self, count: usize, bytes: u64) -> Vec<Self> {
-        // A cut where pages of any size begin.
+        // Cut at an offset where pages of any size begin.
         let bytes = bytes.next_multiple_of((*PAGE_BYTES_READ.end()).into());
         let mut parts = Vec::new();
         while self.is_whole && parts.len() < count {
@@ -22,7 +22,7 @@ impl Events {
                 continue;
             };
             let (from, end) = (scan.position(), u64::from(segment.end()));
-            // A remnant much shorter than a part is not worth one of its own.
+            // A remnant much shorter than a part joins the part before.
             let part = match end.saturating_sub(from) > bytes + bytes / 4 {
                 true => Some((segment.clone(), Scan::Forward(scan.split_off_until(from + bytes)))),
                 false => self.scan.take(),

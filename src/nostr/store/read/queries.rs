@@ -1,4 +1,4 @@
-//! The events that filters want: by the index, or by a look at all of them.
+//! Find the events that match filters, through the index or a scan of all events.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -14,15 +14,15 @@ use crate::nostr::pages::segment::{PageDamage, Record};
 use crate::nostr::store::handle::{EventStore, State};
 use crate::scan::OnCorrupt;
 
-/// Progress is reported this often.
+/// The number of events between two progress reports.
 const PROGRESS_EVENTS: u64 = 1024;
 
 impl EventStore {
-    /// The events that any of these filters wants, the newest first; those of one second by their ids.
-    /// A reader has no index and looks at all events.
+    /// The events that match any of these filters, the newest first, and by id within one second. A
+    /// reader has no index and scans all events.
     ///
-    /// The answer is in memory before this returns, and of a store that is open for appending other calls
-    /// wait meanwhile: give the filters a limit, or walk along all with [`EventStore::iter`].
+    /// The whole answer is in memory on return. On a store that is open for appending, other calls
+    /// wait meanwhile. Give the filters a limit, or walk all events with [`EventStore::iter`].
     ///
     /// # Errors
     ///
@@ -31,8 +31,8 @@ impl EventStore {
         self.query_with(filters, OnCorrupt::Raise, &mut || Ok(()))
     }
 
-    /// The same; `on_corrupt` says what damage does to the answer, and `progress` is called now and then
-    /// while all events are looked at: an error of it ends that.
+    /// The same query with options. `on_corrupt` chooses the effect of damage on the answer. A scan
+    /// calls `progress` now and then, and an error of `progress` ends the scan.
     ///
     /// # Errors
     ///
@@ -105,8 +105,8 @@ impl EventStore {
         Ok(query)
     }
 
-    /// Look at all events until the one with this id. If it is not found, damage may hide it: that is the
-    /// error.
+    /// Scan all events for an id. If the scan meets damage and not the event, the damage is the
+    /// error: it may hide the event.
     pub(super) fn find_by_scan(&self, id: &Id) -> Result<Option<StoredEvent>> {
         let mut walk = self.iter(Include::Live, OnCorrupt::Skip)?;
         let look = |at, event: &EventRef<'_>| (event.id == *id).then(|| stored(at, event));
@@ -145,7 +145,7 @@ impl Query {
         Self { events: VecDeque::new(), on_corrupt, damage }
     }
 
-    /// The event at a place; none if it is damaged, and that is passed over.
+    /// The event at a location; `None` for damage, if the query skips damage.
     fn unless_damaged<'b>(
         &mut self,
         state: &State,
@@ -166,8 +166,9 @@ impl Query {
         }
     }
 
-    /// The damage that was passed over, with the numbers of the segments: all of a reader's store; of one
-    /// that is open for appending the first pages of the events that the index has for the filters.
+    /// The skipped damage, with the numbers of the segments. A reader reports damage of the whole
+    /// store. A store open for appending reports the first pages of damaged events that the index
+    /// has for the filters.
     pub fn damage(&self) -> &[(u32, PageDamage)] {
         &self.damage
     }
