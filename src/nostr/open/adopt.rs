@@ -1,13 +1,14 @@
-//! Adopting: the segments and the log of a store that no manifest of ours vouches for. Another program wrote last, or the
-//! manifest is lost, or it is of another time than the log.
+//! Adopt the segments and the log of a store without a vouching manifest. Another program wrote
+//! last, or the manifest is lost, or the manifest and the log are of different times.
 //!
-//! The log's last checkpoint covers all entries before it. Adopting looks for the later events of the log in all segments:
-//! a record that is there stays, and the others are appended. Events that only the segments have stay, too: another
-//! program may have acknowledged them. Adopting cuts a torn record at the end, after saving it. Damage after a
-//! record of the log, or after the byte up to which the checkpoint covers the segment, is of a crash: it is cut as well,
-//! and the intact events after it are logged before, so that they are appended again.
+//! The log's last checkpoint covers all earlier entries. Adopting searches all segments for the
+//! log's later events: stored records stay, and the others are appended. Events that only the
+//! segments have stay, too, because another program may have acknowledged them. Adopting saves and
+//! cuts a torn record at the end. Damage after a record of the log, or after the byte covered by
+//! the checkpoint, comes from a crash and is cut as well. Adopting first logs the intact events
+//! after such damage, to append them again.
 //!
-//! The checkpoint that ends the opening stores a manifest that vouches for all of it.
+//! The checkpoint at the end of the opening stores a manifest that vouches for everything.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,9 +27,10 @@ use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::opened::{OpenReport, Tail};
 use crate::scan::OnCorrupt;
 
-/// Bring the segments to what the log says. `covered` is the byte of the last segment up to which the last checkpoint
-/// covers it, if that is known. `is_mended` says that this opening cut the log. `keeps_damage` says that the checkpoint of
-/// this program may cover damage at the end, if nothing says how far it goes.
+/// Bring the segments in line with the log. `covered` is the byte of the last segment covered by
+/// the last checkpoint, if known. `is_mended` says that this opening cut the log. `keeps_damage`
+/// says that a checkpoint of this program may cover damage at the end, because its coverage is
+/// unknown.
 pub fn adopt(
     wal: &EventWal,
     segments: &mut Segments,
@@ -36,7 +38,8 @@ pub fn adopt(
     (covered, is_mended, keeps_damage): (Option<u32>, bool, bool),
     opening: &mut OpenReport,
 ) -> Result<Tail> {
-    // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
+    // Sync the log first: a power cut could keep pages or flags written below, and lose the log's
+    // end.
     wal.sync()?;
     let logged = events_of(wal, segments.active()?.segment.header().page_bytes)?;
     let whole = Whole { asks_signatures: !is_mended && !options.checksums };
@@ -44,7 +47,7 @@ pub fn adopt(
     if keeps_damage && places.is_damaged {
         places.end = segments.active()?.segment.end();
     }
-    // Pages that follow lost ones keep their place.
+    // Pages after lost pages keep their place.
     let lost_end = segments.active()?.segment.missing().end;
     let at = places.end.max(seeded!(lost_end, "lost-pages-taken" => 0));
     log_rest(wal, &segments.active()?.segment, at, &logged, &whole)?;
@@ -64,7 +67,8 @@ pub fn adopt(
         Ok(place)
     })?;
     if let Some(moved) = places.moved {
-        // The events lie elsewhere than the log says, so the tail names them: the caller hides the events they replace.
+        // The events have other locations than in the log, so the tail names them: the caller hides
+        // the events they replace.
         tail.last = appended;
         tail.flagged.retain(|(at, _)| Some(at.segment) != last || at.offset < moved);
     }
@@ -73,17 +77,17 @@ pub fn adopt(
     Ok(tail)
 }
 
-/// The places at which the segments have the log's events after its last checkpoint.
+/// The locations in the segments of the log's events after its last checkpoint.
 #[derive(Debug, Default)]
 struct Places {
     by_id: HashMap<Id, Location>,
-    /// Events after the first of these, in the last segment, that the log lacks.
+    /// Events of the last segment that the log lacks, after the first of the log's events.
     unlogged: Vec<Location>,
     /// The byte at which the last segment ends, before damage at its end.
     end: u32,
-    /// Whether it ends with damage, of which nothing says that a crash left it.
+    /// Whether the segment ends with damage that need not come from a crash.
     is_damaged: bool,
-    /// The byte from which on nobody knows where the events of the log lay.
+    /// The byte from which on the original locations of the log's events are unknown.
     moved: Option<u32>,
 }
 
@@ -122,7 +126,7 @@ impl Places {
                 if let Some(before) = logged.get(&found.event.id) {
                     let first = u64::from(from).saturating_sub(*before) as u32;
                     if is_last && !met && damaged.is_some() && first >= places.end && first < from {
-                        // The damage has the log's first events. Earlier records stay.
+                        // The damage holds the log's first events. Earlier records stay.
                         (met, places.end) = (true, first);
                         break;
                     }
@@ -144,17 +148,17 @@ impl Places {
     }
 }
 
-/// Tells whether the record of an event that the log lacks is whole.
+/// Decides whether the record of an event outside the log is whole.
 struct Whole {
-    /// Whether a record without a checksum needs a true signature. Another program, whose records never have a checksum,
-    /// may have acknowledged what it did not log.
+    /// Whether a record without a checksum needs a valid signature. Another program writes no
+    /// checksums, and may have acknowledged events that it did not log.
     asks_signatures: bool,
 }
 
 impl Whole {
-    /// The checksum says so, or the id of the event. The reference implementation loses names of tags. If the known
-    /// names do not meet the id, a synced record looks like a torn one. Such a record stays before the log's events, and
-    /// is torn after them.
+    /// The checksum or the event's id decides. The reference implementation loses tag names. If no
+    /// known names match the id, a synced record looks like a torn record. Such a record counts as
+    /// whole before the log's events, and as torn after them.
     fn is(&self, found: &Record<'_>, is_after_crash: bool) -> bool {
         let event = &found.event;
         let signed = || {
@@ -170,7 +174,7 @@ impl Whole {
     }
 }
 
-/// Log the intact events that a segment has from a byte on and the log lacks, so that they are appended again.
+/// Log the intact events of a segment from a byte on that the log lacks, to append them again.
 fn log_rest(
     wal: &EventWal,
     segment: &Segment,

@@ -1,4 +1,4 @@
-//! A store as a reader sees it, without changing anything.
+//! A reader's view of a store, read without changes to any file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use crate::scan::OnCorrupt;
 use crate::sidecar::{Loss, sidecar_dir};
 use crate::storage::Access;
 
-/// So often a reader looks at what a writer may be changing.
+/// The number of times a reader retries while a writer may be changing the store.
 pub(crate) const READER_TRIES: u32 = 8;
-/// A reader names so many numbers that are missing without a manifest.
+/// The most missing numbers that a reader without a manifest names.
 const GAPS_MAX: usize = 1000;
 
-/// Look at the store as a reader. At the last look, a missing segment is damage.
+/// Read the store as a reader. On the last try, a missing segment is damage.
 pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(OpenReport, State)> {
     let (belonging, files) = Belonging::load(options, dir)?;
     let mut segments = Segments::new(dir, options.storage.clone());
@@ -60,8 +60,8 @@ pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Open
     Ok((opening, State::new(belonging.manifest, segments)))
 }
 
-/// Look until no writer comes in between: one that compacts or makes a checkpoint removes what was named. The last look is
-/// told so.
+/// Retry until no writer interferes: a compaction or a checkpoint removes named files. `look`
+/// learns whether the try is the last.
 pub(super) fn patiently<T>(look: impl Fn(bool) -> Result<T>) -> Result<T> {
     let kinds = [ErrorKind::Missing, ErrorKind::LostRecords];
     match with_patience(READER_TRIES - 1, Duration::ZERO, &kinds, || look(false)) {
@@ -70,8 +70,8 @@ pub(super) fn patiently<T>(look: impl Fn(bool) -> Result<T>) -> Result<T> {
     }
 }
 
-/// A segment that is read alone, as a part of its store, as a reader of the whole store has it. Each part reads the log.
-/// Errors of other segments do not concern this one.
+/// A single segment as part of its store, with the view of a reader of the whole store. Each part
+/// reads the log. Errors of other segments do not matter here.
 pub fn look_at_one(options: &Options, segment: Segment) -> Result<Segment> {
     let id = segment.header().segment;
     let Some(dir) = segment.path().ancestors().nth(3) else { return Ok(segment) };
@@ -97,7 +97,8 @@ pub fn look_at_one(options: &Options, segment: Segment) -> Result<Segment> {
     }
 }
 
-/// Have a reader's segments go on with what the write-ahead log has. Returns how many events only the log has.
+/// Extend a reader's segments with the events of the write-ahead log. Returns how many events only
+/// the log has.
 fn go_on(
     options: &Options,
     dir: &Path,
@@ -112,14 +113,14 @@ fn go_on(
     let concerns = |e: &Error| [ErrorKind::Io, ErrorKind::Missing].contains(&e.kind());
     let wal = match EventWal::open_unread(&wal_dir, Mode::Read, options.wal()) {
         Err(e) if concerns(&e) => return Err(e),
-        // `verify` names the damage of the log.
+        // `verify` reports the damage of the log.
         Err(_) => return Ok(0),
         Ok(wal) => wal,
     };
     if let Some((after, end)) = belonging.vouches(segments, &[]) {
         let redone = match wal.has_checkpoint(after)? {
             true => redo_in_memory(&wal, after, end, segments),
-            // A writer has made another one, and dropped this one.
+            // A writer has made a later checkpoint, and dropped the entry of this checkpoint.
             false if !is_last => {
                 return Err(Error::new(ErrorKind::Missing, "no checkpoint").at(dir));
             }
@@ -127,7 +128,7 @@ fn go_on(
         };
         match redone {
             Err(e) if concerns(&e) => return Err(e),
-            // The segments are read as they are: opening for writing is refused.
+            // Read the segments as they are; opening for writing refuses the store.
             Err(_) => {}
             redone => return redone,
         }
@@ -139,8 +140,8 @@ fn go_on(
     }
 }
 
-/// The pages of the last segment from the first event on that the log lacks, where a manifest vouches. Opening for writing
-/// saves them.
+/// The pages of the last segment from the first event on that the log lacks, under a vouching
+/// manifest. Opening for writing saves these pages.
 pub fn beyond_log(
     options: &Options,
     dir: &Path,
@@ -172,8 +173,9 @@ pub fn beyond_log(
     Ok(None)
 }
 
-/// Hide what the log says is replaced or deleted, where no manifest vouches for the segments. They may lack events of the
-/// log. The flags up to the last event that they have count, and those that follow it directly.
+/// Hide the events that the log replaces or deletes, without a vouching manifest. The segments may
+/// lack events of the log. Only the flags up to the segments' last event count, and the flags
+/// directly after.
 fn hide_logged(wal: &EventWal, segments: &mut Segments) -> Result<()> {
     let (mut stored, mut scan) = (HashSet::new(), segments.active()?.segment.scan(0));
     while let Some(found) = scan.next()? {
@@ -228,8 +230,9 @@ fn stand_in(
     Ok(())
 }
 
-/// Have a reader end before a record that the last segment has in part, if the write-ahead log has it: a
-/// writer is appending it, or the next one makes it good. That is no damage.
+/// End a reader's view before a partial record of the last segment, if the write-ahead log has the
+/// event. A writer is appending the record, or the next writer will complete it. The partial record
+/// is no damage.
 fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> Result<()> {
     let mut before = None;
     for _ in 0..READER_TRIES {
@@ -237,13 +240,14 @@ fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> R
         let Some(record) = open.segment.unfinished()? else { return Ok(()) };
         let place = (record.offset, open.segment.end());
         let earlier = before.replace(place);
-        // The next look has the bytes that the writer wrote meanwhile. A writer may be quicker than all looks.
+        // The next try sees the bytes written meanwhile. A fast writer may change every try.
         if !record.has_come || earlier.is_some() {
             if is_logged(options, dir, record.id)? {
                 open.segment = open.segment.clone().until(record.offset);
                 return Ok(());
             }
-            // It may be whole by now, and the log empty. A record that is unchanged at the second look is damage.
+            // The record may be whole by now, and the log empty. A record unchanged at the second
+            // try is damage.
             if earlier == Some(place) {
                 return Ok(());
             }
@@ -258,7 +262,7 @@ fn leave_unfinished(options: &Options, dir: &Path, segments: &mut Segments) -> R
 fn is_logged(options: &Options, dir: &Path, id: Id) -> Result<bool> {
     let wal = match options.wal().open(dir.join(WAL_NAME), Mode::Read) {
         Err(e) if e.kind() == ErrorKind::Io => return Err(e),
-        // `verify` reports errors of the log. The segments can be read without it.
+        // `verify` reports errors of the log. The segments are readable without the log.
         Err(_) => return Ok(false),
         Ok(wal) => wal,
     };

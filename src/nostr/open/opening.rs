@@ -1,6 +1,6 @@
-//! Opening: lock, manifest, segments, write-ahead log, index, a commit that had begun, in this order. All that may
-//! refuse the store is asked before anything changes.
-//! Damaged pages do not end it: a repair opens the store, too.
+//! Opening: lock, manifest, segments, write-ahead log, index, unfinished commit, in this order.
+//! Every check that may refuse the store runs before the first change. Damaged pages do not stop
+//! opening, because a repair opens the store, too.
 
 use std::path::{Path, PathBuf};
 
@@ -28,14 +28,14 @@ use crate::saving::{make_dir, sync_names};
 use crate::sidecar::{Loss, WriterLock, make_sidecar, noted_damage, refuse_linked, sidecar_dir};
 use crate::storage::{Access, located};
 
-/// With small sizes, so many keys are written to the index at once.
+/// With small sizes, the number of keys in one write to the index.
 const SMALL_INDEX_KEYS: usize = 150;
 
 /// The treatment of segments that lost pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
     Refused,
-    /// A repair opens the store, and takes the damage out.
+    /// A repair opens the store, and removes the damage.
     Mended,
 }
 
@@ -66,8 +66,8 @@ impl EventStore {
         Options::default().open(path, Mode::Create)
     }
 
-    /// Open a store for reading. It reads the events that are there now; open it again to see
-    /// later ones.
+    /// Open a store for reading. The handle reads the current events; open the store again to see
+    /// later events.
     ///
     /// # Errors
     ///
@@ -95,8 +95,8 @@ impl EventStore {
         Self::open_and(path, mode, options, Damage::Refused)
     }
 
-    /// Open a damaged store for writing, also one that lost pages, which the caller noted. A commit that has
-    /// begun may not end before the damage is out: the caller finishes it.
+    /// Open a damaged store for writing, even with lost pages, which the caller noted. An
+    /// unfinished commit must wait until the damage is removed: the caller finishes the commit.
     pub(crate) fn open_to_mend(path: &Path, options: Options) -> Result<Self> {
         Self::open_and(path, Mode::Append, options, Damage::Mended)
     }
@@ -132,7 +132,7 @@ impl EventStore {
     }
 }
 
-/// Refuse to write to a store of which damage is noted.
+/// Refuse to write to a store with noted damage.
 fn refuse_noted(dir: &Path, options: &Options, mode: Mode) -> Result<()> {
     let (storage, sidecar) = (&*options.storage, sidecar_dir(dir));
     if mode == Mode::Read || !storage.is_dir(&sidecar) {
@@ -181,7 +181,7 @@ fn open_writer(
     make_dir(storage, &dir, options.file_mode)?;
     let sidecar = sidecar_dir(&dir);
     make_sidecar(storage, &sidecar)?;
-    // Who was asked to cut the log holds the lock already.
+    // The caller who cut the log holds the lock already.
     let is_mended = damage == Damage::Mended || lock.is_some();
     let lock = match lock {
         Some(lock) => lock,
@@ -190,7 +190,8 @@ fn open_writer(
     opening.is_loss = Loss::load(storage, &sidecar)?.is_some();
     let mut segments = Segments::new(&dir, options.storage.clone());
     segments.make_dirs(options.file_mode)?;
-    // Also of the manifest: a power cut would bring one back that names what is deleted below.
+    // This includes the manifest: a power cut would bring an old manifest back, with the names of
+    // files deleted below.
     sync_names(storage, &sidecar, &dir)?;
     let (belonging, files) = Belonging::load(&options, &dir)?;
     if mode == Mode::Create && !files.is_empty() {
@@ -206,14 +207,14 @@ fn open_writer(
         belonging.check_none_foreign(&segments)?;
     }
     let copies = belonging.copies(&segments)?;
-    // It is made below.
+    // The directory is created below.
     let wal_dir = dir.join(WAL_NAME);
     let is_whole = storage.is_dir(&wal_dir);
     belonging.check_no_gap(&segments, &copies, is_whole)?;
     let to_mend = damage == Damage::Mended;
     let seen = (&segments, &*copies);
     let Checked { vouched, unstored } = check_log(&options, &wal_dir, &belonging, seen, to_mend)?;
-    // Every check that may refuse the log was made before: the log is opened for writing from here on.
+    // Every check that may refuse the log ran earlier: from here on the log is open for writing.
     let wal = EventWal::open_unread(&wal_dir, Mode::Append, options.wal())?;
     match vouched {
         Some((after, _)) => wal.go_on_after(after),
@@ -229,7 +230,7 @@ fn open_writer(
     opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
     let is_adopted = vouched.is_none() && !files.is_empty();
     if is_adopted {
-        // The manifest that the checkpoint stores says that they are durable.
+        // The manifest of the coming checkpoint says that the segments are durable.
         segments.sync_all()?;
     }
     let is_ours = !belonging.may_be_of_others();
@@ -253,10 +254,11 @@ fn open_writer(
         None => adopt(&wal, &mut segments, &options, (covered, is_mended, is_ours), &mut opening)?,
     };
     segments.count_last(&manifest)?;
-    // A record that the manifest vouches for may have lost its end. A later append must not make it whole.
+    // A record that the manifest vouches for may have lost its end. A later append must not
+    // complete it by accident.
     opening.saved.extend(segments.void_unfinished(options.file_mode)?);
     let mut state = State::new(manifest, segments);
-    // An index that covers a later entry knows flags that the log lost: it is made again.
+    // An index that covers a later entry knows flags that the log lost, and is rebuilt.
     state.flags_asked = Lsn(wal.next_lsn().0 - 1).max(Lsn(state.manifest.last_checkpoint_lsn));
     if options.small {
         state.pending = state.pending.with_keys_max(SMALL_INDEX_KEYS);
@@ -266,16 +268,17 @@ fn open_writer(
         true => state.remake_index(&options, &sidecar, &mut progress)?,
         false => state.open_index(&options, &sidecar, &mut progress)?,
     };
-    // The index does not cover flags, so it takes them here.
+    // The index does not cover flags, so the index takes the flags here.
     state.index_changes(Batch::default(), &tail.flagged.iter().copied().collect())?;
     let store = EventStore::assemble(dir, mode, options, opening, state, Some((wal, lock)));
     let completed = store.complete(&tail).and_then(|()| store.append_again(unstored));
-    // A dropped handle that is not broken makes a checkpoint: no later opening would complete anything.
+    // Dropping an intact handle makes a checkpoint: no later opening would complete the rest.
     completed
         .inspect_err(|error| store.shared.state().broken = Some(error.message().to_owned()))?;
-    // From here on appends go by it: the checkpoint stores it before the first of them.
+    // Appends use the new setting from here on: the checkpoint stores the setting before the first
+    // append.
     store.shared.state().manifest.history = store.history();
-    // The checkpoint makes the events durable that were appended again, and stores a manifest that names them.
+    // The checkpoint makes the repeated appends durable, and stores a manifest with the segments.
     store.checkpoint()?;
     store.begin_pages()?;
     Ok(store)

@@ -1,14 +1,17 @@
-//! Redo: the segments hold what the manifest names, and after that what the write-ahead log has.
+//! Redo: the segments get the state of the manifest, followed by the events of the write-ahead log.
 //!
-//! The manifest is stored after the segments' sync, and before files of the log are dropped. So it alone says where the
-//! last segment ends, and after which entry the log goes on. Opening appends there what the log has after that entry.
-//! A writer logs an event before it appends it, so pages that go on otherwise than the log were never acknowledged: they
-//! are saved beside the segment, and cut.
+//! The store writes the manifest after the segments' sync, and before it drops files of the log. So
+//! the manifest alone gives the end of the last segment, and the entry at which the log continues.
+//! Opening appends the log's events after this entry. A writer logs an event before the append, so
+//! pages that differ from the log were never acknowledged: opening saves them to a file next to the
+//! segment, and cuts them.
 //!
-//! Pages that already hold the log's next record stay, and are written again: they may be in the cache only. After a
-//! sync that failed, the cache takes them for written, and no further sync writes them.
+//! Pages that already hold the log's next record stay, and are written again, because they may be
+//! in the cache only. After a failed sync, the cache marks such pages as written, and no later sync
+//! writes them.
 //!
-//! A reader does the same in memory: its last segment goes on with the records that the file lacks (`Overlay`).
+//! A reader does the same in memory: its last segment continues with the missing records
+//! (`Overlay`).
 
 use std::collections::BTreeMap;
 
@@ -22,8 +25,8 @@ use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::opened::{OpenReport, Tail};
 use crate::scan::OnCorrupt;
 
-/// Bring a writer's segments to what the log says. The last one ends at byte `end` before entry `after`, as the manifest
-/// says.
+/// Bring a writer's segments in line with the log. By the manifest, the last segment ends at byte
+/// `end` before entry `after`.
 pub fn redo(
     wal: &EventWal,
     after: Lsn,
@@ -32,7 +35,8 @@ pub fn redo(
     file_mode: u32,
     opening: &mut OpenReport,
 ) -> Result<Tail> {
-    // The log first: a power cut could keep pages or flags that are written below, and take the log's end.
+    // Sync the log first: a power cut could keep pages or flags written below, and lose the log's
+    // end.
     wal.sync()?;
     let segment = segments.active()?.segment.header().segment;
     let (mut at, mut is_cut, mut tail) = (end, false, Tail::default());
@@ -55,7 +59,7 @@ pub fn redo(
     Ok(tail)
 }
 
-/// The same for a reader, in memory. Damage of the log is an error, and leaves the segments unchanged.
+/// Redo in memory for a reader. Damage of the log is an error, and leaves the segments unchanged.
 pub fn redo_in_memory(
     wal: &EventWal,
     after: Lsn,
@@ -94,8 +98,8 @@ pub fn redo_in_memory(
     Ok(served)
 }
 
-/// Give each record to `put`, which says where it lies; the tail gets the places and the flags. Returns how many entries
-/// there were.
+/// Call `put` with each record, to learn its location; the tail gets the locations and the flags.
+/// Returns the number of entries.
 pub(super) fn each_entry(
     entries: &mut Replay,
     tail: &mut Tail,
@@ -106,7 +110,7 @@ pub(super) fn each_entry(
         count += 1;
         match found.entry {
             Entry::Insert { record } => {
-                // The flags come after the records that ask for them.
+                // Flags follow their records in the log.
                 if std::mem::take(&mut group_is_whole) {
                     tail.last.clear();
                 }
@@ -122,13 +126,14 @@ pub(super) fn each_entry(
     Ok(count)
 }
 
-/// Set the flags that the log has, and keep those of events that can be read.
+/// Set the log's flags, and keep the flags of readable events.
 pub(super) fn set_flags(
     segments: &mut Segments,
     tail: &mut Tail,
     opening: &mut OpenReport,
 ) -> Result<()> {
-    // Only a repair goes on without a segment that the log speaks of. Events after the end of a segment are lost.
+    // Only a repair continues without a segment named in the log. Events after the end of a segment
+    // are lost.
     tail.flagged.retain(|(at, _)| {
         let open = segments.by_id.get(&at.segment);
         open.is_some_and(|open| at.offset < open.segment.end())
@@ -137,14 +142,14 @@ pub(super) fn set_flags(
     for (at, flags) in std::mem::take(&mut tail.flagged) {
         let Some(found) = segments.read_intact(at, &mut buf)? else { continue };
         opening.flags_set_again += u64::from(found.event.flags.of_event() != flags);
-        // Also where they are there: perhaps in the cache only.
+        // Write flags even if unchanged, because they may be in the cache only.
         segments.set_flags(at, flags)?;
         tail.flagged.push((at, flags));
     }
     Ok(())
 }
 
-/// End the last segment at a byte, after saving what follows.
+/// End the last segment at a byte, after saving the bytes after it.
 pub(super) fn cut(
     segments: &mut Segments,
     at: u32,
