@@ -1,8 +1,9 @@
-//! The segments that are the store's.
+//! Decide which segments belong to the store.
 //!
-//! The manifest names them, or its copy where that is newer. Without both, all are the store's, but for
-//! copies: no event is stored twice, so that two segments with the same events are of a compaction that
-//! a crash interrupted. Copies that hold nothing of their own are deleted.
+//! The manifest lists the segments; a newer copy overrides the manifest. Without both, all segments
+//! belong to the store except copies. The store never keeps an event twice, so two segments with
+//! the same events come from an interrupted compaction. Copies without events of their own are
+//! deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -21,45 +22,47 @@ use crate::nostr::pages::segments::{Open, Segments};
 /// The knowledge of the segments.
 #[derive(Debug)]
 pub struct Belonging {
-    /// The manifest that counts.
+    /// The manifest in force.
     pub manifest: Manifest,
     pub(super) source: Source,
-    /// Whether manifest and copy name the same segments, of the same time.
+    /// Whether manifest and copy list the same segments, in the same generation.
     is_proved: bool,
-    /// Whether the manifest says of replaced events otherwise than the copy, which is believed.
+    /// Whether manifest and copy disagree about replaced events; the copy wins.
     is_corrected: bool,
-    /// Whether it is of the last time at which this program stored one: the copy is, if a crash came between the two.
+    /// Whether the manifest is the last that this program stored. After a crash between the two
+    /// writes, the copy is.
     pub(super) is_current: bool,
 }
 
-/// By what the segments are known.
+/// The source of the list of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Manifest,
     Copy,
-    /// By what is there.
+    /// The existing files.
     Files,
 }
 
 /// The role of a segment in a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// A compaction was done with it, and dropped the events that the new ones lack.
+    /// A finished compaction replaced the segment, and dropped the events missing from the new
+    /// segments.
     Old,
-    /// A compaction had begun it.
+    /// An unfinished compaction began the segment.
     New,
 }
 
 impl Belonging {
-    /// Read manifest and copy. The files are listed after them, so that of a store that is being written
-    /// no segment is missing that was there.
+    /// Read manifest and copy, then list the files. In this order, the list misses no existing
+    /// segment of a store under change.
     pub fn load(options: &Options, dir: &Path) -> Result<(Self, BTreeMap<u32, PathBuf>)> {
         let (manifest, copy) = manifests(options, dir)?;
         let files = Segments::new(dir, options.storage.clone()).list()?;
         Ok((Self::choose(manifest, copy, &files), files))
     }
 
-    /// The same where the files are known.
+    /// Read manifest and copy for known files.
     pub fn of(options: &Options, dir: &Path, files: &BTreeMap<u32, PathBuf>) -> Result<Self> {
         let (manifest, copy) = manifests(options, dir)?;
         Ok(Self::choose(manifest, copy, files))
@@ -76,7 +79,7 @@ impl Belonging {
         };
         let is_current = manifest.as_ref().is_some_and(|manifest| {
             let checkpoint = manifest.last_checkpoint_lsn;
-            // If a newer copy names the same segments, the log has all events in between.
+            // If a newer copy lists the same segments, the log has all events in between.
             copy.as_ref().is_none_or(|copy| is_proved || copy.last_checkpoint_lsn <= checkpoint)
         });
         let mut is_corrected = false;
@@ -91,8 +94,9 @@ impl Belonging {
                 manifest.history = copy.history;
                 (manifest, Source::Manifest)
             }
-            // The copy has a checksum, and is stored first where that changes: a manifest that was stored after it
-            // and says otherwise is damaged. One that was stored before it says what the log's events came under.
+            // The copy has a checksum, and a change of the setting stores the copy first. So a
+            // later manifest with another setting is damaged. An earlier manifest has the setting
+            // under which the log's events were appended.
             (Some(mut manifest), Some(copy))
                 if is_proved && copy.last_checkpoint_lsn <= manifest.last_checkpoint_lsn =>
             {
@@ -108,33 +112,34 @@ impl Belonging {
         Self { manifest, source, is_proved, is_corrected, is_current }
     }
 
-    /// Whether the manifest is to be made again.
+    /// Whether to rebuild the manifest.
     pub fn is_rebuilt(&self) -> bool {
         self.source != Source::Manifest || self.is_corrected
     }
 
-    /// Whether only the files themselves say which are the store's.
+    /// Whether only the files themselves show which segments belong to the store.
     pub fn is_unnamed(&self) -> bool {
         self.source == Source::Files
     }
 
-    /// Whether nothing of this program vouches for the segments: another one may have written them last.
+    /// Whether no file of this program vouches for the segments: another program may have written
+    /// them last.
     pub fn may_be_of_others(&self) -> bool {
         self.is_unnamed() || self.manifest.is_foreign
     }
 
-    /// Whether what no manifest names need not be looked at.
+    /// Whether opening may skip a segment that no manifest lists.
     pub fn passes_over(&self, id: u32) -> bool {
         self.is_proved && !self.manifest.names(id)
     }
 
-    /// The segments that are named and missing.
+    /// The missing segments of the list.
     pub fn missing(&self, files: &BTreeMap<u32, PathBuf>) -> Vec<u32> {
         let named = self.manifest.segments.iter().map(|named| named.id);
         named.filter(|id| !files.contains_key(id)).collect()
     }
 
-    /// Refuse a store of which a segment is missing.
+    /// Refuse a store with a missing segment.
     pub fn check_none_missing(&self, files: &BTreeMap<u32, PathBuf>, dir: &Path) -> Result<()> {
         let what = self.manifest.name();
         let missing = self.manifest.segments.iter().find(|named| !files.contains_key(&named.id));
@@ -144,7 +149,7 @@ impl Belonging {
         })
     }
 
-    /// Have pages count as damage that a segment had, by the manifest, and that are missing.
+    /// Count the missing pages of a segment as damage, by the manifest.
     pub fn expect_pages(&self, segment: &mut Segment) {
         let Header { segment: id, page_bytes, .. } = segment.header();
         if let Some(end) = self.manifest.pages_end(id, page_bytes) {
@@ -152,12 +157,12 @@ impl Belonging {
         }
     }
 
-    /// The same for each segment.
+    /// Count the missing pages of every segment as damage.
     pub fn expect_all_pages(&self, segments: &mut Segments) {
         segments.by_id.values_mut().for_each(|open| self.expect_pages(&mut open.segment));
     }
 
-    /// Refuse a store of which a segment lost pages.
+    /// Refuse a store with a segment that lost pages.
     pub fn check_no_pages_missing(&self, segments: &Segments) -> Result<()> {
         let found = segments.by_id.iter().find(|(_, open)| !open.segment.missing().is_empty());
         let Some((id, open)) = found else { return Ok(()) };
@@ -167,9 +172,9 @@ impl Belonging {
         Err(lost(message, path).offset_at(start.into()))
     }
 
-    /// Refuse a store without a manifest of which a number is missing. Numbers follow each other, and
-    /// a compaction removes lower numbers than it writes. `is_whole` says that the first is 0.
-    /// Copies do not count: some of them may be removed already.
+    /// Refuse a store without a manifest if a number is missing. Numbers follow each other, and a
+    /// compaction removes lower numbers than it writes. `is_whole` says that the first number is 0.
+    /// Copies do not count, because some may be removed already.
     pub fn check_no_gap(&self, segments: &Segments, copies: &[u32], is_whole: bool) -> Result<()> {
         let Some((id, last)) = self.gap(segments, copies, is_whole) else { return Ok(()) };
         let message = format!(
@@ -179,8 +184,8 @@ impl Belonging {
         Err(lost(message, &segments.dir))
     }
 
-    /// The file of a segment that is another one than the manifest names, and what is said of it. Its time of creation
-    /// says it.
+    /// The file of a segment other than the listed segment, and the message. The time of creation
+    /// reveals the exchange.
     pub fn foreign(&self, segments: &Segments) -> Option<(PathBuf, String)> {
         if self.manifest.is_foreign {
             return None;
@@ -189,7 +194,7 @@ impl Belonging {
             let header = open.segment.header();
             let listed =
                 self.manifest.segments.iter().find(|listed| listed.id == header.segment)?;
-            // A header that was made again does not know it.
+            // A rebuilt header does not know the time.
             let is_known = header.created_at != 0 && listed.created_at != 0;
             let differs = is_known && header.created_at != listed.created_at;
             differs.then_some((header, listed.created_at))
@@ -204,7 +209,7 @@ impl Belonging {
         Some((open.segment.path().to_owned(), reason))
     }
 
-    /// Refuse a store with such a segment.
+    /// Refuse a store with an exchanged segment.
     pub fn check_none_foreign(&self, segments: &Segments) -> Result<()> {
         let Some((path, reason)) = self.foreign(segments) else { return Ok(()) };
         let error = Error::new(ErrorKind::Corrupt, reason).at(&path).offset_at(0);
@@ -213,7 +218,7 @@ impl Belonging {
         ))
     }
 
-    /// The first number that is missing, and the last that is there.
+    /// The first missing number, and the last existing number.
     pub fn gap(&self, segments: &Segments, copies: &[u32], is_whole: bool) -> Option<(u32, u32)> {
         if self.source != Source::Files {
             return None;
@@ -239,7 +244,7 @@ impl Belonging {
         Some((missing, last))
     }
 
-    /// The segments whose events that count stand in others.
+    /// The segments whose current events are also in other segments.
     pub fn copies(&self, segments: &Segments) -> Result<Vec<u32>> {
         let named = |id: &u32| self.source != Source::Files && self.manifest.names(*id);
         let unnamed: BTreeSet<u32> =
@@ -258,7 +263,8 @@ impl Belonging {
             if holds_rest_once(segments, &unnamed, &dropped, &more, role)? {
                 copies = dropped;
                 if let Some(&first) = more.first().filter(|_| role == Role::New) {
-                    // The compaction had just begun these, or a power cut took their pages.
+                    // An interrupted compaction had just begun these segments, or a power cut lost
+                    // their pages.
                     for &id in unnamed.range(first..) {
                         if !segments.has_record(id)? {
                             copies.insert(id);
@@ -282,7 +288,7 @@ impl Belonging {
         Err(error.with_advice("salvage copies each event once"))
     }
 
-    /// The segments that the manifest does not name, and that hold nothing beyond those it names.
+    /// The unlisted segments whose events are all in listed segments.
     fn held_by_named(&self, segments: &Segments, unnamed: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
         let mut own: BTreeMap<u32, HashSet<Id>> = BTreeMap::new();
         for &id in unnamed {
@@ -307,21 +313,22 @@ impl Belonging {
 }
 
 impl Role {
-    /// Whether an event must not be lost with a segment.
+    /// Whether the removal of a segment must not lose an event.
     fn must_stay(self, event: &EventRef<'_>) -> bool {
-        // Its time may have been over when the segment was compacted.
+        // The event may have expired before the compaction of the segment.
         event.flags.is_live() && (self == Self::New || expires_at(event.kind, event.tags).is_none())
     }
 }
 
-/// Whether this program never wrote segments: no record has a checksum, and nothing is next to the log. The reference
-/// implementation leaves gaps in the numbers where it compacts, without a marker.
+/// Whether this program never wrote the segments: no record has a checksum, and the log has no
+/// sidecar. The reference implementation leaves gaps in the numbers after a compaction, without a
+/// marker.
 fn is_of_another_program(segments: &Segments) -> bool {
     let has_none = |segment: &Segment| {
         let mut scan = segment.scan(0);
         while let Some(found) = scan.next()? {
             if let Found::Record(found) = found {
-                // Recovering the names of tags adds a checksum in memory.
+                // A recovery of tag names adds a checksum in memory.
                 return Ok::<_, Error>(!found.has_sum || found.is_recovered);
             }
         }
@@ -331,19 +338,20 @@ fn is_of_another_program(segments: &Segments) -> bool {
         && segments.by_id.values().all(|open| has_none(&open.segment).unwrap_or(false))
 }
 
-/// The manifest and its copy, as far as they are there and can be understood.
+/// The manifest and its copy, if readable.
 fn manifests(options: &Options, dir: &Path) -> Result<(Option<Manifest>, Option<Manifest>)> {
     let storage = &*options.storage;
     Ok((Manifest::load(storage, dir)?, Manifest::load_copy(storage, dir)?))
 }
 
-/// Newer is higher. Of two manifests of one age, the higher is the one whose segments are all there.
+/// The order of manifests: newer is higher. Between equals, the manifest with all its segments
+/// wins.
 fn rank(manifest: &Manifest, files: &BTreeMap<u32, PathBuf>) -> (u64, u32, bool, usize) {
     let (compactions, next, ids): Generation = manifest.generation();
     (compactions, next, ids.iter().all(|id| files.contains_key(id)), ids.len())
 }
 
-/// The segments that have events which a later one has, too, and those later ones.
+/// The segments with events that a later segment repeats, and the later segments.
 fn doubled(segments: &Segments, without: &BTreeSet<u32>) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
     let mut first: HashMap<Id, u32> = HashMap::new();
@@ -359,8 +367,8 @@ fn doubled(segments: &Segments, without: &BTreeSet<u32>) -> Result<(BTreeSet<u32
     Ok((old, new))
 }
 
-/// Whether no unnamed segment that stays has an event in common with another one, and those that go have
-/// none that must stay. Named segments may have an event twice.
+/// Whether the remaining unlisted segments share no event with another segment, and the removed
+/// segments have no event that must stay. Listed segments may have an event twice.
 fn holds_rest_once(
     segments: &Segments,
     unnamed: &BTreeSet<u32>,

@@ -1,7 +1,7 @@
-//! The write-ahead log as an opening for writing finds it, before anything changes.
+//! Check the write-ahead log before an opening for writing changes any file.
 //!
-//! A refused opening leaves the files as they are. To open the log for writing cuts a torn end and reserved room, so
-//! it is read first, and what refuses the store is asked here.
+//! A refused opening leaves the files unchanged. Opening the log for writing cuts a torn end and
+//! reserved room. So this check reads the log first, and refuses the store here.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -26,15 +26,16 @@ use crate::storage::Storage;
 /// The result of the check of a log whose store may be opened.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// After which entry the last segment goes on, and from which byte, if a manifest vouches for it. Else the store is
-    /// adopted.
+    /// The entry of the log and the byte at which the last segment continues, if a manifest vouches
+    /// for them. Otherwise opening adopts the store.
     pub vouched: Option<(Lsn, u32)>,
-    /// Events from before the last checkpoint that no segment has: a repair appends them again.
+    /// Events from before the last checkpoint, missing from all segments: a repair appends them
+    /// again.
     pub unstored: Records,
 }
 
-/// Refuse a store whose log does not go with its segments and its manifest. `is_mended` says that a repair appends again
-/// what no segment has.
+/// Refuse a store whose log does not match its segments and its manifest. `is_mended` says that a
+/// repair will append the events missing from the segments.
 pub fn check_log(
     options: &Options,
     dir: &Path,
@@ -55,7 +56,8 @@ pub fn check_log(
     if let Some((after, end)) = belonging.vouches(segments, copies)
         && wal.has_checkpoint(after)?
     {
-        // Read to its end before anything changes: a damaged log is refused, and the files stay as they are.
+        // Read the log to its end before any change: a damaged log is refused, and the files stay
+        // unchanged.
         let mut entries = wal.entries(after, OnCorrupt::Raise)?;
         while entries.next()?.is_some() {}
         return Ok(Checked { vouched: Some((after, end)), ..Checked::default() });
@@ -75,7 +77,7 @@ pub fn check_log(
         return Err(error.with_advice(advice).at(&segments.dir));
     }
     if !is_mended {
-        // The damage stays, and every look reports it, until a repair.
+        // The damage stays until a repair, and every check reports the damage.
         lost.clear();
     }
     let (mut records, searches) = (Records::default(), Searches::default());
@@ -85,7 +87,7 @@ pub fn check_log(
             && let Ok((event, is_lossy)) = names::event_of(record, &searches)
             && lost.contains(&event.id)
         {
-            // A checksum would say that no names are lost.
+            // A checksum would promise that no names are lost.
             let checksums = options.checksums && !is_lossy;
             records.push(&event, &options.clone().checksums(checksums))?;
         }
@@ -93,7 +95,8 @@ pub fn check_log(
     Ok(Checked { vouched: None, unstored: records })
 }
 
-/// The events that the log has from before its last checkpoint, that no manifest vouches for, and no segment has.
+/// The events of the log from before its last checkpoint that no manifest vouches for and no
+/// segment has.
 fn only_in(
     wal: &EventWal,
     manifest: &Manifest,
@@ -117,7 +120,7 @@ fn only_in(
     unstored(segments, events)
 }
 
-/// The events of the log after the last checkpoint, and how many bytes of pages those before each take.
+/// The events of the log after the last checkpoint, each with the bytes of pages before it.
 pub fn events_of(wal: &EventWal, page_bytes: u32) -> Result<HashMap<Id, u64>> {
     let (mut events, mut entries) = (HashMap::new(), wal.replay(OnCorrupt::Raise)?);
     let mut before = 0;
@@ -132,12 +135,12 @@ pub fn events_of(wal: &EventWal, page_bytes: u32) -> Result<HashMap<Id, u64>> {
     Ok(events)
 }
 
-/// Refuse a store whose write-ahead log has no file, although the manifest knows of a checkpoint.
+/// Refuse a store if the write-ahead log has no file, although the manifest knows a checkpoint.
 fn check_is_there(storage: &dyn Storage, dir: &Path, manifest: &Manifest) -> Result<()> {
     if manifest.checkpoint() == Lsn(0) {
         return Ok(());
     }
-    // A mark says more.
+    // The error of a mark has more detail.
     check_none_lost(storage, dir, None)?;
     Err(lost_log(&no_log(manifest), &dir.join(file_name(0))).offset_at(0))
 }

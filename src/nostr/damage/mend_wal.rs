@@ -1,8 +1,8 @@
 //! Cutting a damaged write-ahead log.
 //!
-//! The segments have all events that were logged before the last checkpoint. So the checkpoint must stay, and only
-//! later events can be lost: a log that went on from an earlier checkpoint would bring back events that were dropped
-//! since.
+//! The segments have all events logged before the last checkpoint. So the cut must keep the
+//! checkpoint, and can lose later events only. A log that continued from an earlier checkpoint
+//! would bring dropped events back.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -33,7 +33,7 @@ use crate::slice::part_mut;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, read_full, replace};
 
-/// A byte of the log: the file's place in the list, and the byte of the file.
+/// A byte of the log: the file's index in the list, and the byte of the file.
 type Place = (usize, u64);
 
 /// The changes that make the files of a log usable again.
@@ -45,24 +45,24 @@ pub struct LogPlan {
     pub is_loss: bool,
     /// The files.
     logs: Vec<PathBuf>,
-    /// So many of the first ones are set aside.
+    /// The number of first files to set aside.
     drop_first: usize,
-    /// The bytes of the next one before the checkpoint are set aside.
+    /// The checkpoint, and the bytes before it in the next file, which are set aside.
     trim: Option<(Lsn, u64)>,
-    /// The first damage after the checkpoint: all from there on is cut.
+    /// The first damage after the checkpoint: everything from there on is cut.
     cut: Option<Place>,
-    /// Nothing of it stays, and this was the last checkpoint that is known: it begins with that.
+    /// The last known checkpoint, if no file stays: the new log begins with this checkpoint.
     begin: Option<Lsn>,
-    /// Files that are gone.
+    /// Missing files.
     lost: Vec<PathBuf>,
     /// The last checkpoint.
     pub checkpoint: Lsn,
-    /// Whether the checkpoint of the manifest is there.
+    /// Whether the log has the manifest's checkpoint.
     has_known: bool,
 }
 
 impl LogPlan {
-    /// Look at all files of the log in a directory. `stored` are the events of the segments.
+    /// Read all files of the log in a directory. `stored` holds the events of the segments.
     pub fn make(
         options: &Options,
         dir: &Path,
@@ -76,7 +76,7 @@ impl LogPlan {
         let mut checkpoint: Option<(Place, Lsn)> = None;
         let (mut wrong, mut states): (Vec<(Place, bool)>, Vec<LogState>) = (Vec::new(), Vec::new());
         let mut before: Option<(u64, Option<Lsn>)> = None;
-        // The first entry, and whether nothing comes before it in its file.
+        // The number of the first entry, and whether the entry is the first in its file.
         let (mut seen, mut begins) = (Lsn(0), None);
         for (at, log) in logs.iter().enumerate() {
             let (mut first, mut last) = (None, None);
@@ -108,7 +108,7 @@ impl LogPlan {
             let is_newest = at + 1 == logs.len();
             let is_fine = match state.verdict {
                 Some(Verdict::Clean | Verdict::Open) => true,
-                // Opening cuts it.
+                // Opening cuts a torn end.
                 Some(Verdict::Torn) => is_newest && state.loss.is_none(),
                 _ => false,
             };
@@ -165,8 +165,8 @@ impl LogPlan {
         let last = named.max(known);
         plan.checkpoint = checkpoint.map_or(named, |(_, lsn)| lsn.max(named));
         if !wrong.is_empty() && last > checkpoint.map_or(Lsn(0), |(_, lsn)| lsn) {
-            // The checkpoint itself is damaged or missing: the log goes as a whole, since what is left of it
-            // would go on from an earlier one.
+            // The checkpoint itself is damaged or missing. The whole log is cut, because the rest
+            // would continue from an earlier checkpoint.
             (plan.cut, plan.trim, plan.drop_first) = (Some((0, 0)), None, 0);
         }
         if let Some((file, offset)) = plan.cut {
@@ -178,7 +178,7 @@ impl LogPlan {
         Ok(plan)
     }
 
-    /// The events that the log has, and that must be in a segment, and are in none.
+    /// The events of the log that belong in a segment and are in none.
     pub fn only_in_log(
         &self,
         options: &Options,
@@ -202,28 +202,28 @@ impl LogPlan {
         Ok(found)
     }
 
-    /// The entries after the last checkpoint of a whole log, if the segments do not go on with them: readers lack their
-    /// events.
+    /// The entries after the last checkpoint of a whole log, if the segments do not continue with
+    /// them: readers lack their events.
     pub fn left_out(&self, belonging: &Belonging, segments: &Segments, copies: &[u32]) -> Expected {
         let go_on = self.has_known && belonging.vouches(segments, copies).is_some();
         let has_none = go_on || !self.damages.is_empty();
         Expected::later(if has_none { Lsn(u64::MAX) } else { self.checkpoint })
     }
 
-    /// Whether the log has all events after the last checkpoint, which is that of the manifest.
+    /// Whether the log has all events after the manifest's checkpoint, its last.
     pub fn has_all_after(&self, manifest: &Manifest) -> bool {
         let is_last = manifest.checkpoint() == self.checkpoint && self.checkpoint > Lsn(0);
         is_last && !manifest.is_log_cut && !self.cuts() && !self.is_loss
     }
 
-    /// Whether entries go that came after the last checkpoint.
+    /// Whether the cut removes entries from after the last checkpoint.
     pub fn cuts(&self) -> bool {
         self.cut.is_some()
     }
 }
 
-/// Whether the checkpoint that a header names may be believed: it is in the log, or comes after the last
-/// intact entry, where damage may have it. A higher number may be torn.
+/// Whether to believe the checkpoint named by a header. Its entry is in the log, or lies after the
+/// last intact entry, perhaps in damage. A higher number may be torn.
 pub fn may_name(named: Lsn, seen: Lsn) -> bool {
     named.0 <= seen.0.saturating_add(1)
 }
@@ -253,7 +253,8 @@ fn cut_events(
     Ok(cut.len() as u64)
 }
 
-/// Do it, once what the segments hold is on stable storage; gives the files in which what goes was saved.
+/// Carry out the plan, once the segments are on stable storage; returns the files with the saved
+/// bytes.
 pub fn mend(
     options: &Options,
     dir: &Path,
@@ -267,8 +268,8 @@ pub fn mend(
     forget_removed(options, dir, plan)?;
     plan.lost.iter().try_for_each(|path| forget(options, path))?;
     if let Some((file, offset)) = plan.cut {
-        // The newest go first, so that the other files have no gap. A file that is damaged from its beginning on goes
-        // as a whole.
+        // Cut the newest files first, so that the other files have no gap. A file damaged from its
+        // beginning is set aside whole.
         let whole = file + usize::from(offset > 0 || plan.begin.is_some());
         for path in plan.logs.iter().skip(whole).rev() {
             saved.push(set_aside(options, dir, path)?);
@@ -295,9 +296,9 @@ pub fn mend(
     Ok(saved)
 }
 
-/// Have the segments on stable storage, before the repair deletes the log that has the same events. Later events than the
-/// last checkpoint may be in the cache only, and so may flags in any segment. After a failed sync no further one writes
-/// them, so the repair writes all pages again.
+/// Make the segments durable before the repair deletes the log with the same events. Events after
+/// the last checkpoint, and flags in any segment, may be in the cache only. After a failed sync, no
+/// later sync writes the cached pages, so the repair writes all pages again.
 fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()> {
     for path in there.values() {
         let failed = |e| Error::io("sync the segment", path, e);
@@ -309,8 +310,9 @@ fn make_durable(options: &Options, there: &BTreeMap<u32, PathBuf>) -> Result<()>
     Ok(())
 }
 
-/// Delete durably the sidecars of files that a checkpoint removed. A log without files begins with the first number
-/// again, and a sidecar that a power cut brings back would speak of its next files.
+/// Delete the sidecars of files removed by a checkpoint, durably. A log without files begins with
+/// the first number again. A sidecar brought back by a power cut would describe the next files
+/// wrongly.
 fn forget_removed(options: &Options, dir: &Path, plan: &LogPlan) -> Result<()> {
     let first = plan.logs.first().and_then(|path| file_number(path.file_name()?));
     let Some(first) = first.filter(|_| plan.cuts() || plan.drop_first > 0) else { return Ok(()) };
@@ -319,13 +321,13 @@ fn forget_removed(options: &Options, dir: &Path, plan: &LogPlan) -> Result<()> {
     removed.try_for_each(|number| forget(options, &dir.join(file_name(number))))
 }
 
-/// Give a file another name, so that it is none of the log any more.
+/// Rename a file, to take it out of the log.
 fn set_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
     forget(options, path)?;
     put_aside(options, dir, path)
 }
 
-/// The same of a file with nothing next to it.
+/// Rename a file without a sidecar.
 pub fn put_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> {
     let storage = &*options.storage;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -340,8 +342,9 @@ pub fn put_aside(options: &Options, dir: &Path, path: &Path) -> Result<PathBuf> 
     Ok(aside)
 }
 
-/// Have the log hold nothing but this checkpoint, in one step, after saving its first file whole; the others
-/// are set aside. So the numbers go on after it, and the manifest and the log agree.
+/// Make the log hold only this checkpoint, in one step, after saving its first file whole; the
+/// other files are set aside. So the numbers continue after the checkpoint, and the manifest and
+/// the log agree.
 fn begin(options: &Options, dir: &Path, path: &Path, checkpoint: Lsn) -> Result<Option<PathBuf>> {
     let storage = &*options.storage;
     make_own_dir(storage, dir, options.file_mode)?;
@@ -361,7 +364,7 @@ fn begin(options: &Options, dir: &Path, path: &Path, checkpoint: Lsn) -> Result<
     Ok(saved)
 }
 
-/// Have a file begin with the checkpoint, after saving it whole.
+/// Make a file begin with the checkpoint, after saving the file whole.
 fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<PathBuf>> {
     let storage = &*options.storage;
     let failed = |e: io::Error| Error::io("read the log", path, e);
@@ -380,7 +383,7 @@ fn trim(options: &Options, path: &Path, lsn: Lsn, offset: u64) -> Result<Option<
     Ok(saved)
 }
 
-/// Delete what lies beside a file: it speaks of bytes that are elsewhere from now on.
+/// Delete the files next to a file, because they describe bytes that have moved.
 fn forget(options: &Options, path: &Path) -> Result<()> {
     let storage = &*options.storage;
     let sidecar = crate::log::Place::file(path).sidecar;

@@ -1,5 +1,5 @@
-//! What is intact in the files of a store that is not opened: in its segments, its write-ahead log, and
-//! what was cut off them and saved.
+//! Read the intact parts of a store that is not open: segments, write-ahead log, and the saved
+//! bytes of earlier cuts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::scan::{Scanned, Scanner, Verdict};
 use crate::sidecar::Loss;
 use crate::storage::{Access, File};
 
-/// Of pages whose header is lost, those that are looked at for their size.
+/// The number of bytes to read for a guess of the page size, if the header is lost.
 const GUESS_BYTES: u32 = 4 << 20;
-/// The likelier come first.
+/// Possible page sizes, the likelier first.
 const PAGE_BYTES: [u32; 7] = [4096, 8192, 16_384, 2048, 1024, 32_768, 65_536];
-/// What is cut off a file is saved with this in its name.
+/// The mark in the name of a file with cut bytes.
 const CUT: &str = ".cut-";
 
-/// A stretch of a file without anything intact.
+/// A stretch of a file without an intact part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedPart {
@@ -37,9 +37,9 @@ pub struct DamagedPart {
     pub path: PathBuf,
     /// The first byte.
     pub offset: u64,
-    /// The byte after the last one.
+    /// The byte after the last.
     pub end: u64,
-    /// What is wrong, with both values.
+    /// The error, with both values.
     pub reason: String,
 }
 
@@ -48,41 +48,42 @@ pub struct DamagedPart {
 pub struct Pages {
     pub id: u32,
     pub segment: Segment,
-    /// Why its header was not believed.
+    /// The error of an invalid header.
     pub header_damage: Option<DamagedPart>,
-    /// Whether it is the end of a segment, that was cut off.
+    /// Whether the file is the cut end of a segment.
     is_cut: bool,
 }
 
 /// A file of the write-ahead log.
 #[derive(Debug)]
 pub struct LogFile {
-    /// None of what was cut off and saved.
+    /// `None` for a file with cut bytes.
     pub number: Option<u64>,
     pub path: PathBuf,
 }
 
-/// What a file of the write-ahead log holds besides its entries.
+/// The facts about a file of the write-ahead log apart from its entries.
 #[derive(Debug, Default)]
 pub struct LogState {
     pub damages: Vec<DamagedPart>,
-    /// How it ends, if it has a header.
+    /// The state of the file's end, if the file has a header.
     pub verdict: Option<Verdict>,
     /// The byte after the entries before any damage.
     pub valid_end: u64,
-    /// Acknowledged entries that are missing at its end.
+    /// Acknowledged entries missing at the file's end.
     pub loss: Option<Loss>,
     pub bytes: u64,
-    /// The last checkpoint by the header: it is written after the entry, and counts where that is damaged.
+    /// The last checkpoint in the header. The log writes the header after the entry, and the header
+    /// counts if the entry is damaged.
     pub named: Lsn,
 }
 
-/// An entry, and where it was found.
+/// An entry, and the place of the entry.
 pub struct Entered<'a> {
     pub lsn: Lsn,
     pub offset: u64,
     pub entry: Entry<'a>,
-    /// Whether it is no part of a damaged one.
+    /// Whether the entry is certainly no part of a damaged entry.
     pub is_proved: bool,
 }
 
@@ -91,7 +92,7 @@ pub struct Entered<'a> {
 pub struct Files {
     pub segments: Vec<(u32, PathBuf)>,
     pub cut_segments: Vec<(u32, PathBuf)>,
-    /// The oldest first; then what was cut off.
+    /// The oldest first; then the files with cut bytes.
     pub logs: Vec<LogFile>,
 }
 
@@ -122,7 +123,7 @@ impl Files {
     }
 }
 
-/// The files in a directory, each with the name that it had before it was cut off and saved.
+/// The files in a directory, each with its name from before the cut.
 fn names(options: &Options, dir: &Path) -> Result<Vec<(String, PathBuf)>> {
     let names = match options.storage.list(dir) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -138,8 +139,8 @@ fn is_named(path: &Path, base: &str) -> bool {
 }
 
 impl Pages {
-    /// Open a segment. One whose header is damaged is read with the size of pages that most records fit;
-    /// `None` if none do.
+    /// Open a segment. If its header is damaged, the page size that fits the most records is used;
+    /// `None` if no size fits.
     pub fn open(options: &Options, id: u32, path: &Path) -> Result<Option<Self>> {
         let reason = match Segment::open(&*options.storage, path, Access::Read) {
             Ok(segment) if segment.header().segment == id => {
@@ -157,7 +158,7 @@ impl Pages {
         Ok(Some(Self { id, segment, header_damage, is_cut: false }))
     }
 
-    /// Open what was cut off a segment; `None` if it holds no record.
+    /// Open the cut end of a segment; `None` without a record.
     pub fn open_cut(options: &Options, id: u32, path: &Path) -> Result<Option<Self>> {
         let segment = guess(options, id, path, true)?;
         Ok(segment.map(|segment| Self { id, segment, header_damage: None, is_cut: true }))
@@ -177,7 +178,7 @@ impl Pages {
     }
 }
 
-/// A file of pages of the size that gives the most records and the least damage.
+/// Open a file with the page size that gives the most records and the least damage.
 fn guess(options: &Options, id: u32, path: &Path, is_cut: bool) -> Result<Option<Segment>> {
     let mut best: Option<(i64, Segment)> = None;
     for page_bytes in PAGE_BYTES {
@@ -218,7 +219,7 @@ fn guess(options: &Options, id: u32, path: &Path, is_cut: bool) -> Result<Option
 }
 
 impl LogFile {
-    /// Give every intact entry to `take`.
+    /// Call `take` with every intact entry.
     pub fn each(
         &self,
         options: &Options,
@@ -267,7 +268,8 @@ impl LogFile {
         self.number.is_some() || cut_at == Some(true)
     }
 
-    /// The same of a file without a header: what comes after damage is not proved.
+    /// Call `take` with the entries of a file without a header. Entries after damage are not
+    /// proved.
     fn each_raw(
         &self,
         options: &Options,
@@ -286,7 +288,7 @@ impl LogFile {
             state.damages.push(DamagedPart { path, offset: 0, end, reason });
         }
         let codec = Codec::new(options.wal().data_bytes_max);
-        // What was cut off later begins with an entry.
+        // A file with cut bytes may begin with an entry.
         let start = if self.begins_with_header() { HEADER_BYTES as u64 } else { 0 };
         let mut scanner = Scanner::new(codec, start, end);
         let mut is_proved = true;
@@ -319,7 +321,7 @@ fn give(
 ) -> Result<()> {
     match Entry::parse(tag.op, data) {
         Ok(entry) => take(Entered { lsn: tag.lsn, offset, entry, is_proved }),
-        // Its checksum holds, and its meaning is not known.
+        // The checksum of the entry is right, and its meaning is unknown.
         Err(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The segments of a store that is not opened, as a repair and the cut of a damaged log see them.
+//! The segments of a closed store, as read by a repair or by the cut of a damaged log.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,28 +14,28 @@ use crate::nostr::pages::segments::{Segments, parse_name};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage};
 
-/// How far the inputs of an import are stored that is under way: the command line notes it in `.deedbook`.
+/// The progress of running imports: the command line keeps this note in `.deedbook`.
 const IMPORTS_NAME: &str = "imports.json";
 
 /// The contents of the segments.
 pub(crate) struct Seen {
     pub segments: Segments,
-    /// The events that are intact: they stay.
+    /// The ids of the intact events, which stay.
     pub ids: HashSet<Id>,
     /// The damaged pages.
     pub damages: Vec<DamagedPart>,
-    /// How many bytes they have.
+    /// The size of the damaged pages.
     pub cut_bytes: u64,
-    /// How many damaged parts had events that a checkpoint covered.
+    /// The number of damaged parts with events from before a checkpoint.
     pub lost: u64,
-    /// Faults in the headers of segments, and the right values.
+    /// Errors in the headers of segments, and the right values.
     pub headers: Vec<(Option<Header>, DamagedPart)>,
-    /// Segments that are copies of others, by their headers and their events.
+    /// Segments that are copies of others, by header and events.
     pub doubles: Vec<(u32, DamagedPart)>,
 }
 
 impl Seen {
-    /// Look at the pages of all segments of a store.
+    /// Read the pages of all segments of a store.
     pub(crate) fn look(
         options: &Options,
         dir: &Path,
@@ -79,7 +79,7 @@ impl Seen {
         Ok(seen)
     }
 
-    /// Take those out that are other segments by their headers, and whose events are all in those.
+    /// Remove the copies: segments with the header of another segment, which has all their events.
     fn take_doubles_out(&mut self, options: &Options) -> Result<()> {
         let mut doubles = Vec::new();
         for (number, (_, damage)) in self.headers.iter().enumerate() {
@@ -116,7 +116,8 @@ fn ids_of(segment: &Segment) -> Result<HashSet<Id>> {
     Ok(ids)
 }
 
-/// Have the next import of the same files begin again: what it noted as stored may go.
+/// Make the next import of the same files start over: a repair may remove events that the note
+/// counts as stored.
 pub(crate) fn forget_imports(storage: &dyn Storage, sidecar: &Path) -> Result<()> {
     let path = sidecar.join(IMPORTS_NAME);
     remove(storage, &path).map_err(|e| Error::io("remove the note of imports", &path, e))?;

@@ -1,12 +1,12 @@
-//! Opening with `recovery="spec"`: where a damaged write-ahead log is refused, it is cut first.
+//! Opening with `recovery="spec"`: cut a damaged write-ahead log instead of refusing the store.
 //!
-//! "Recover only up to the last valid entry", the specification says of it. Of segments it says nothing:
-//! a missing one is refused, and damaged pages stay until a repair. Every opening cuts the last segment at
-//! its first damaged page after the checkpoint, and the log brings back what followed. A log that was cut
-//! cannot: those events are saved, and count as a loss.
+//! The specification says: "Recover only up to the last valid entry". The specification has no rule
+//! for segments. A missing segment is refused, and damaged pages stay until a repair. Every opening
+//! cuts the last segment at its first damaged page after the checkpoint, and the log brings the
+//! later events back. A cut log cannot: the cut saves those events, and they count as a loss.
 //!
-//! The order is that of a repair, and so is what a crash leaves: a loss is noted, all segments are written
-//! again and synced, what goes is saved, and the log is cut.
+//! The order of a repair applies, with the same states after a crash: note a loss, write all
+//! segments again, sync the segments, save the bytes to be cut, and cut the log.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::store::opened::OpenReport;
 use crate::sidecar::{Loss, WriterLock, sidecar_dir};
 
-/// Whether a store was refused for its write-ahead log, which may be cut.
+/// Whether opening refused a store for a write-ahead log that may be cut.
 pub fn is_asked(options: &Options, dir: &Path, error: &Error) -> bool {
     let kinds = [ErrorKind::Corrupt, ErrorKind::LostRecords, ErrorKind::NotALog];
     options.recovery == Recovery::Spec
@@ -30,8 +30,9 @@ pub fn is_asked(options: &Options, dir: &Path, error: &Error) -> bool {
         && error.path().is_some_and(|path| path.starts_with(dir.join(WAL_NAME)))
 }
 
-/// Cut the write-ahead log where its damage begins, after saving what goes. `None` if it has no damage, or
-/// no segment is there: then it may be anybody's. The lock is for the opening that follows.
+/// Cut the write-ahead log at its first damage, after saving the bytes. `None` without damage, or
+/// without a segment: the log may then belong to another store. The lock passes to the following
+/// opening.
 pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(OpenReport, WriterLock)>> {
     let (storage, sidecar, wal_dir) = (&*options.storage, sidecar_dir(dir), dir.join(WAL_NAME));
     let lock = options.lock_store(dir)?;
@@ -45,7 +46,7 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(OpenReport, Writ
     let Some(first) = plan.damages.first() else { return Ok(None) };
     let is_cut_with_pages = plan.cuts() && !seen.damages.is_empty();
     if plan.is_loss || plan.cut_events > 0 || is_cut_with_pages {
-        // Noted before anything goes: every later check reports it.
+        // The note comes before the cut: every later check reports the loss.
         Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
     }
     forget_imports(storage, &sidecar)?;

@@ -1,5 +1,6 @@
-//! Whether a manifest vouches for the segments: it says where the last one ends, and after which entry of the log it goes
-//! on. Opening, readers and `verify` ask here. `open/redo.rs` goes by the answer, `open/adopt.rs` without one.
+//! Whether a manifest vouches for the segments. Such a manifest gives the end of the last segment,
+//! and the entry of the log at which the segment continues. Opening, readers and `verify` ask here.
+//! `open/redo.rs` uses the answer; without a manifest, `open/adopt.rs` runs.
 
 use std::path::Path;
 
@@ -10,8 +11,8 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segments::Segments;
 
 impl Belonging {
-    /// The entry of the log after which the last segment goes on, and the byte at which it does, if a manifest of this
-    /// program vouches for the segments.
+    /// The entry of the log and the byte after which the last segment continues, if a manifest of
+    /// this program vouches for the segments.
     pub fn vouches(&self, segments: &Segments, copies: &[u32]) -> Option<(Lsn, u32)> {
         let mut ids = segments.by_id.keys().filter(|id| !copies.contains(id));
         let named = self.manifest.segments.iter().map(|named| named.id);
@@ -25,19 +26,22 @@ impl Belonging {
         vouches.then_some((after, end))
     }
 
-    /// Have the manifest vouch for nothing until the next checkpoint, durably: the log is going to be cut, and the segments
-    /// may have what it lacks then. The number of its checkpoint stays: a repair that a crash ends is taken up with it.
+    /// Make the manifest vouch for nothing until the next checkpoint, durably. The caller is about
+    /// to cut the log, and the segments may then have more than the log. The checkpoint's number
+    /// stays, so that a later repair can resume after a crash.
     pub fn stop_vouching(&mut self, options: &Options, dir: &Path) -> Result<()> {
         if self.may_be_of_others() {
             return Ok(());
         }
         self.manifest.is_log_cut = true;
-        // Also where it says so already: an earlier repair may have died before that was durable.
+        // Store the manifest even if unchanged: an earlier repair may have crashed before the
+        // change was durable.
         self.manifest.store(options, dir)
     }
 
-    /// The byte at which the last segment ended at the log's last checkpoint, if a manifest knows it that does not vouch
-    /// for the segments. A manifest that stopped vouching knows it of a log that was cut.
+    /// The byte at which the last segment ended at the log's last checkpoint, from a manifest that
+    /// does not vouch for the segments. A manifest that stopped vouching knows the byte for a cut
+    /// log.
     pub fn covered(&self, segments: &Segments, checkpoint: Lsn) -> Option<u32> {
         let is_cut = self.source == Source::Manifest && self.manifest.is_log_cut;
         let is_last = checkpoint > Lsn(0) && self.manifest.checkpoint() == checkpoint;
@@ -46,7 +50,7 @@ impl Belonging {
     }
 }
 
-/// Have the manifest of a store that nobody has open vouch for nothing: a backup is going to give it another log.
+/// Make the manifest of a closed store vouch for nothing: a backup will replace the log.
 pub fn stop_vouching(options: &Options, dir: &Path) -> Result<()> {
     Belonging::load(options, dir)?.0.stop_vouching(options, dir)
 }

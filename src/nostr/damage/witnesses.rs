@@ -1,10 +1,11 @@
-//! The witnesses of a store, held against each other: segments, write-ahead log, manifest and its copy.
-//! (The fourth one, the index, names its store: `index/covered.rs`.)
+//! Compare the witnesses of a store: segments, write-ahead log, manifest and copy. (The fourth
+//! witness, the index, names its store: `index/covered.rs`.)
 //!
-//! Every event that the log has from before its last checkpoint is in a segment, unless a compaction dropped it.
-//! A compaction leaves a marker in a segment, a number above 0 in the manifest, or numbers of segments with gaps.
-//! A manifest of this program is stored after a checkpoint and after each compaction: it vouches for all up to its
-//! checkpoint, and no compaction dropped what came between it and the log's last checkpoint.
+//! Every event logged before the last checkpoint is in a segment, unless a compaction dropped the
+//! event. A compaction leaves a marker in a segment, a number above 0 in the manifest, or gaps in
+//! the numbers of segments. This program stores the manifest after a checkpoint and after each
+//! compaction. The manifest vouches for all entries up to its checkpoint, and no compaction dropped
+//! events from between its checkpoint and the log's last checkpoint.
 //!
 //! Opening, `verify`, `repair` and `salvage` ask here, and give one verdict.
 
@@ -24,7 +25,7 @@ pub struct Expected {
     after: Lsn,
     /// The last checkpoint of the log.
     up_to: Lsn,
-    /// Whether a compaction may have dropped events that come before.
+    /// Whether a compaction may have dropped events from before.
     pub may_be_dropped: bool,
 }
 
@@ -35,10 +36,10 @@ impl Expected {
         Self { after: all.after.max(manifest.checkpoint()), ..all }
     }
 
-    /// All that no compaction can have dropped.
+    /// All entries whose events no compaction can have dropped.
     pub fn all(manifest: &Manifest, segments: &Segments, checkpoint: Lsn) -> Self {
         let may_be_dropped = was_compacted(manifest, segments);
-        // Without a manifest of this program, nothing says when the compaction was.
+        // Without a manifest of this program, the time of the compaction is unknown.
         let before = match manifest.checkpoint() {
             Lsn(0) => checkpoint,
             named => named,
@@ -47,12 +48,12 @@ impl Expected {
         Self { after, up_to: checkpoint, may_be_dropped }
     }
 
-    /// The entries after the last checkpoint, for a store that no manifest vouches for.
+    /// The entries after the last checkpoint, for a store without a vouching manifest.
     pub fn later(checkpoint: Lsn) -> Self {
         Self { after: checkpoint, up_to: Lsn(u64::MAX), may_be_dropped: false }
     }
 
-    /// Whether none is.
+    /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.after >= self.up_to
     }
@@ -77,7 +78,7 @@ fn was_compacted(manifest: &Manifest, segments: &Segments) -> bool {
     manifest.compactions > 0 || !follow || marked(segments)
 }
 
-/// The events that no segment has, and the number of damaged pages: each may have held one.
+/// The events missing from all segments, and the number of damaged pages, which may have held them.
 pub fn unstored(segments: &Segments, mut events: HashSet<Id>) -> Result<(HashSet<Id>, usize)> {
     let mut damaged = 0;
     // The last segment has most of them.
@@ -98,7 +99,7 @@ pub fn unstored(segments: &Segments, mut events: HashSet<Id>) -> Result<(HashSet
     Ok((events, damaged))
 }
 
-/// The text about such events.
+/// The message about missing events.
 pub fn reason(count: usize, checkpoint: Lsn) -> String {
     let events = if count == 1 { "event" } else { "events" };
     format!(
@@ -107,7 +108,7 @@ pub fn reason(count: usize, checkpoint: Lsn) -> String {
     )
 }
 
-/// The same of events after the last checkpoint.
+/// The message about missing events from after the last checkpoint.
 pub fn reason_of_later(count: usize, checkpoint: Lsn) -> String {
     let events = if count == 1 { "event" } else { "events" };
     format!(
