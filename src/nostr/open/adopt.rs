@@ -28,9 +28,9 @@ use crate::nostr::store::opened::{OpenReport, Tail};
 use crate::scan::OnCorrupt;
 
 /// Bring the segments in line with the log. `covered` is the byte of the last segment covered by
-/// the last checkpoint, if known. `is_mended` says that this opening cut the log. `keeps_damage`
-/// says that a checkpoint of this program may cover damage at the end, because its coverage is
-/// unknown.
+/// the last checkpoint, if known. `is_mended` says whether this opening cut the log.
+/// `keeps_damage` says whether damage at the end stays if `covered` is unknown: a checkpoint of
+/// this program may cover the damage.
 pub fn adopt(
     wal: &EventWal,
     segments: &mut Segments,
