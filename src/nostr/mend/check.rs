@@ -1,4 +1,4 @@
-//! Verifying a store without changing it, and counting what it holds.
+//! Verify a store without changing it, and count its events.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -21,79 +21,80 @@ use crate::nostr::store::read::Include;
 use crate::scan::{Damage, OnCorrupt};
 use crate::sidecar::sidecar_dir;
 
-/// Damage and wrong events beyond this are counted only.
+/// The number of errors to keep in detail; later errors are counted only.
 const FAULTS_KEPT: usize = 1000;
-/// A core checks so many bytes at a time.
+/// The number of bytes in one task of a core.
 const PART_BYTES: u64 = 8 << 20;
-/// Progress of counting is reported this often.
+/// The number of events between two progress reports of a count.
 const PROGRESS_EVENTS: u64 = 1024;
 /// A day, seconds.
 const DAY: u32 = 86_400;
 
-/// Something that is not as it was stored.
+/// A damaged place or a wrong event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it begins.
+    /// The start of the damage.
     pub location: Location,
-    /// The byte of the segment's file after it.
+    /// The byte of the segment's file after the damage.
     pub end: u32,
-    /// What is wrong, with both values.
+    /// The error, with both values.
     pub reason: String,
 }
 
-/// What verifying found.
+/// The result of verifying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// Segments read.
     pub segments: u64,
-    /// Their bytes.
+    /// Size of the segments, bytes.
     pub bytes: u64,
-    /// Events that are neither deleted nor replaced, those included whose time is over.
+    /// Events that are neither deleted nor replaced, expired events included.
     pub live: u64,
     /// Deleted events that are still stored.
     pub deleted: u64,
     /// Replaced events that are still stored.
     pub replaced: u64,
-    /// Events of which the program that wrote them lost names of tags, and known names meet the id.
+    /// Events whose writer lost tag names, with known names that match the id.
     pub recovered: u64,
-    /// Events of which no known names meet the id: each is a fault.
+    /// Events without matching names for their id: each is a fault.
     pub lossy: u64,
     /// Damaged places and wrong events.
     pub faults: u64,
-    /// The first 1,000 of those in the segments.
+    /// The first 1,000 faults in the segments.
     pub first_faults: Vec<Fault>,
-    /// Those in the write-ahead log. They may keep the store from being opened for writing, until a repair
-    /// removes them.
+    /// Damage in the write-ahead log. It may prevent an opening for writing until a repair removes
+    /// the damage.
     pub log_damages: Vec<DamagedPart>,
-    /// Whether acknowledged events are missing: a repair, or opening with `Recovery::Spec`, noted it, or pages
-    /// are missing. What was noted is no fault of what is there; missing pages are one.
+    /// Whether acknowledged events are missing. A repair or an opening with `Recovery::Spec` noted
+    /// the loss, or pages are missing. A noted loss is no fault of the remaining events; missing
+    /// pages are a fault.
     pub is_loss: bool,
-    /// Whether the check noted a damaged page next to the store: opening for writing is refused until a repair, or
-    /// a check without a find. A check of a part notes nothing.
+    /// Whether the check noted a damaged page next to the store. Opening for writing is then
+    /// refused until a repair, or until a check finds no damage. A check of a part notes nothing.
     pub noted: bool,
-    /// While the store is checked: the first damaged page.
+    /// The first damaged page, during the check.
     damaged_page: Option<Fault>,
 }
 
-/// What verifying a part found.
+/// The result of verifying a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartReport {
-    /// Of the part: its bytes, its events, and what is wrong with them.
+    /// The part's bytes, events and faults.
     pub report: VerifyReport,
-    /// The first 8 bytes of the id of each event that counts, a big-endian number. Where none is
-    /// there twice in all parts, no event is stored twice.
+    /// The first 8 bytes of each current event's id, as a big-endian number. If no number repeats
+    /// across all parts, no event is stored twice.
     pub ids: Vec<u64>,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether there is no error.
     pub fn ok(&self) -> bool {
         self.faults == 0
     }
 
-    /// Add what was found in the next part.
+    /// Add the result of the next part.
     fn join(&mut self, next: Self) {
         self.live += next.live;
         self.deleted += next.deleted;
@@ -114,27 +115,28 @@ impl VerifyReport {
     }
 }
 
-/// How many events of what a store holds, of those that count.
+/// Counts of a store's current events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Census {
     /// Events.
     pub events: u64,
-    /// By kind.
+    /// Events by kind.
     pub kinds: BTreeMap<u16, u64>,
-    /// By author.
+    /// Events by author.
     pub authors: BTreeMap<Id, u64>,
-    /// By day: days from 1970 on.
+    /// Events by day: days from 1970 on.
     pub days: BTreeMap<u32, u64>,
-    /// By the name of a tag: how many tags.
+    /// Tags by name.
     pub tags: BTreeMap<String, u64>,
-    /// The damage that was passed over, with the numbers of the segments.
+    /// The skipped damage, with the numbers of the segments.
     pub damage: Vec<(u32, PageDamage)>,
 }
 
 impl EventStore {
-    /// Read every page, and check every record, id and, if asked for, signature, on all cores, and the
-    /// [write-ahead log](Self::verify_log). The store is not changed; damaged pages are noted beside it.
+    /// Read every page, and check every record, every id and, on request, every signature, on all
+    /// cores. Also check the [write-ahead log](Self::verify_log). The store's files stay unchanged;
+    /// a note next to the store lists damaged pages.
     ///
     /// # Errors
     ///
@@ -143,8 +145,8 @@ impl EventStore {
         self.verify_with(check, &mut |_, _| Ok(()))
     }
 
-    /// The same; `progress` is called with bytes done and bytes in all, and an error of it ends the
-    /// work.
+    /// Verify the store, and call `progress` with the bytes done and the total. An error of
+    /// `progress` ends the work.
     ///
     /// # Errors
     ///
@@ -183,7 +185,7 @@ impl EventStore {
         if ids.windows(2).all(|pair| pair.first() != pair.last()) {
             found.into_iter().for_each(|part| report.join(part.report));
         } else {
-            // Which event is stored twice, and where, only one walk along all says.
+            // Only one walk along all events finds an event stored twice, and both locations.
             let mut ids = HashSet::new();
             for segment in &segments {
                 let whole = (0, segment.end());
@@ -212,9 +214,9 @@ impl EventStore {
         note_check(storage, &sidecar, found.as_ref(), false)
     }
 
-    /// The same of one of the [splits](Self::splits), without an open store, so that several
-    /// processes share the work: the reports of all parts and [`verify_log`](Self::verify_log) make that of
-    /// the store. Whether an event is stored twice is seen by their ids.
+    /// Verify one of the [splits](Self::splits) without an open store, to share the work between
+    /// processes. The reports of all parts and [`verify_log`](Self::verify_log) together make the
+    /// report of the store. The ids reveal events stored twice.
     ///
     /// # Errors
     ///
@@ -243,7 +245,7 @@ impl EventStore {
         Ok(PartReport { report, ids })
     }
 
-    /// The number of each segment, and its bytes.
+    /// The number and the size of each segment.
     ///
     /// # Errors
     ///
@@ -255,7 +257,7 @@ impl EventStore {
         Ok(segments.into_iter().map(of).collect())
     }
 
-    /// Count the events by kind, author, day and names of tags.
+    /// Count the events by kind, author, day and tag names.
     ///
     /// # Errors
     ///
@@ -264,8 +266,8 @@ impl EventStore {
         self.census_with(OnCorrupt::Raise, &mut |_| Ok(()))
     }
 
-    /// The same; `on_corrupt` says what damage does, and `progress` is called with the number of events so
-    /// far: an error of it ends the work.
+    /// Count the events with options. `on_corrupt` chooses the effect of damage. `progress` gets
+    /// the number of events so far, and an error of `progress` ends the work.
     ///
     /// # Errors
     ///
@@ -309,8 +311,8 @@ fn short(id: Id) -> u64 {
 }
 
 impl VerifyReport {
-    /// Check what begins in a part of a segment. `is_new` is asked for each event that counts; `step`
-    /// gets the bytes of each event.
+    /// Check the records that begin in a part of a segment. `is_new` runs for each current event;
+    /// `step` gets the bytes of each event.
     fn walk(
         &mut self,
         segment: &Segment,
@@ -346,7 +348,7 @@ impl VerifyReport {
         Ok(())
     }
 
-    /// Whether the event counts.
+    /// Whether the event is current.
     fn count(&mut self, event: &EventRef<'_>) -> bool {
         if event.flags.contains(Flags::DELETED) {
             self.deleted += 1;
@@ -377,7 +379,7 @@ impl VerifyReport {
 }
 
 impl EventStore {
-    /// Read all of the store in this directory, and refuse damage anywhere.
+    /// Read the whole store in a directory, and refuse any damage.
     pub(crate) fn refuse_damage(&self, dir: &Path) -> Result<()> {
         let report = self.verify(Check::Id)?;
         let of_page = |Fault { location: at, reason, .. }: Fault| {

@@ -1,5 +1,5 @@
-//! Verifying the write-ahead log of a store without changing it. A damaged log does not keep a reader from
-//! the events of the segments, but opening for writing refuses it.
+//! Verify a store's write-ahead log without changing it. A reader can use the segments' events next
+//! to a damaged log, but opening for writing refuses the log.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::nostr::store::handle::{EventStore, Shared};
 use crate::storage::Access;
 
 impl EventStore {
-    /// What is wrong with the write-ahead log: a [`repair`](crate::nostr::Options::repair) names the same parts.
+    /// The damaged parts of the write-ahead log; a [`repair`](crate::nostr::Options::repair) names
+    /// the same parts.
     ///
     /// # Errors
     ///
@@ -31,8 +32,8 @@ impl EventStore {
 }
 
 impl Shared {
-    /// Looks again until two looks agree: a writer may create and remove files during one. At last, what
-    /// the last two agree in counts.
+    /// Repeat the check until two checks agree, because a writer may create and remove files
+    /// meanwhile. After the last try, the common part of the last two checks counts.
     fn look_at_log(&self) -> Result<Vec<DamagedPart>> {
         let mut before = None;
         for tried in 1..READER_TRIES {
@@ -52,24 +53,25 @@ impl Shared {
     }
 
     fn log_damages(&self) -> Result<Vec<DamagedPart>> {
-        // Before the files are listed: a log that is begun later is not looked for.
+        // Read the manifest before the list of files: a log begun later is not expected.
         let manifest = self.state().manifest.clone();
         let logs = Files::list(&self.options, &self.dir)?.logs;
         let wal_dir = self.dir.join(WAL_NAME);
-        // No stored events are named: only a repair asks which of them a cut would lose.
+        // The set of stored events is empty: only a repair asks which events a cut would lose.
         let plan = LogPlan::make(&self.options, &wal_dir, &manifest, &logs, &HashSet::new())?;
         let mut damages = plan.damages.clone();
         damages.extend(self.only_logged(&plan, &logs)?);
         Ok(damages)
     }
 
-    /// What is said of events that the log has from before its last checkpoint, and no segment. An opening for
-    /// writing asked already.
+    /// The report about events from before the log's last checkpoint that no segment has. An
+    /// opening for writing has checked already.
     fn only_logged(&self, plan: &LogPlan, logs: &[LogFile]) -> Result<Option<DamagedPart>> {
         if self.wal.is_some() {
             return Ok(None);
         }
-        // As they are now, after the log was read: a writer may have gone on since this handle was opened.
+        // Read the current state, after the log: a writer may have continued since this handle was
+        // opened.
         let (belonging, files) = Belonging::load(&self.options, &self.dir)?;
         let mut segments = Segments::new(&self.dir, self.options.storage.clone());
         for (&id, path) in files.iter().filter(|(id, _)| !belonging.passes_over(**id)) {

@@ -1,14 +1,16 @@
-//! Making a damaged store usable again. Only on request.
+//! Make a damaged store usable again. Only on request.
 //!
-//! 1. The write-ahead log is cut where its first damage lies after the last checkpoint, once all segments
-//!    are written again and synced; what lies before the checkpoint is in the segments, and goes if it is
-//!    damaged.
-//! 2. Without segments that are missing, the manifest names those that are there.
-//! 3. The index is deleted, and the store is opened, which brings the segments to what is left of the log.
-//! 4. Segments with damaged pages are written again without them, and a commit that has begun is finished.
+//! 1. Cut the write-ahead log at its first damage after the last checkpoint, once all segments are
+//!    written again and synced. Damage before the checkpoint is removed: the segments have those
+//!    events.
+//! 2. If segments are missing, make the manifest list the existing segments.
+//! 3. Delete the index, and open the store, which brings the segments in line with the rest of the
+//!    log.
+//! 4. Write segments with damaged pages again without them, and finish a commit that has begun.
 //!
-//! What goes is saved beside its file before, and the note of imports goes first: events of theirs may go.
-//! A crash at any step leaves a store that a further repair takes up.
+//! Each step first saves the removed bytes to a file next to the original. The first step also
+//! deletes the note of imports, because imported events may be lost. After a crash at any step,
+//! another repair can resume.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,37 +35,40 @@ use crate::saving::save_part;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
 
-/// What a repair found and did.
+/// The report of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The store.
     pub path: PathBuf,
-    /// The damaged parts of its files, and what of the write-ahead log goes with them.
+    /// The damaged parts of the files, and the parts of the write-ahead log that a cut removes with
+    /// them.
     pub damages: Vec<DamagedPart>,
-    /// Bytes removed from files; of a dry run, bytes to be removed.
+    /// Bytes removed from files; in a dry run, bytes to be removed.
     pub cut_bytes: u64,
-    /// Intact events that go with a cut of the write-ahead log, and that the segments do not have.
+    /// Intact events in a cut part of the write-ahead log that the segments lack.
     pub cut_events: u64,
-    /// Segments that are missing.
+    /// Missing segments.
     pub lost_segments: Vec<u32>,
-    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the log. It
-    /// stays noted beside the store once a repair went on without them.
+    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the
+    /// log. A repair that continues without them notes the loss next to the store.
     pub is_loss: bool,
-    /// Whether that was noted before.
+    /// Whether an earlier repair noted the loss.
     pub was_loss: bool,
-    /// Files that hold what was removed.
+    /// Files with the removed bytes.
     pub saved: Vec<PathBuf>,
-    /// Whether the store can be opened for writing now, and has no damage.
+    /// Whether the store now opens for writing, and has no damage.
     pub mended: bool,
 }
 
-/// Mend a store, after saving what is cut beside it. One without damage is opened and closed.
+/// Repair a store, after saving the cut bytes to files next to it. An undamaged store is opened and
+/// closed.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if intact events would go, unless `may.force` says so, or if nothing helps but
-/// to [`salvage`](crate::nostr::Options::salvage) what is intact; the store is unchanged then.
+/// [`ErrorKind::Corrupt`] if the repair would lose intact events, unless `may.force` allows the
+/// loss. The same error if only a [`salvage`](crate::nostr::Options::salvage) can help. The store
+/// is then unchanged.
 pub(crate) fn repair(path: &Path, options: &Options, may: Repair) -> Result<RepairReport> {
     let run = || {
         options.check()?;
@@ -105,7 +110,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &files.logs, &seen.ids)?;
     let expected = Expected::beyond_manifest(&belonging.manifest, &seen.segments, plan.checkpoint);
     let only = plan.only_in_log(options, &files.logs, &expected, &seen.ids)?;
-    // The log has the events of pages after the last checkpoint, unless it lacks something itself.
+    // A whole log has the events of pages after the last checkpoint.
     let is_page_lost = match plan.has_all_after(&belonging.manifest) {
         true => seen.lost > 0,
         false => !report.damages.is_empty(),
@@ -118,7 +123,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
     report.damages.extend(plan.damages.iter().cloned());
     if !only.is_empty() {
-        // Opening appends them again.
+        // Opening appends the events again.
         let (path, reason) = (seen.segments.dir.clone(), reason(only.len(), plan.checkpoint));
         report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
     } else {
@@ -147,7 +152,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
             (report.cut_bytes, report.cut_events) = (0, 0);
             return Ok(report);
         }
-        // Noted before anything goes: every later check reports it.
+        // The note comes before any removal: every later check reports the loss.
         Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
     }
     if report.is_loss || !report.damages.is_empty() {
@@ -174,7 +179,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     if !report.lost_segments.is_empty() {
         belonging.go_on_without(options, &dir, &there, &copies)?;
     }
-    // Where a segment was damaged, what the index says of it may be of other segments.
+    // For a damaged segment, the index may describe other segments.
     drop_index(options, &sidecar)?;
     drop(lock);
     let store = EventStore::open_to_mend(&dir, options.clone())?;
@@ -188,7 +193,8 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
 }
 
 impl EventStore {
-    /// Write segments with damaged pages again without them; what is damaged is saved beside.
+    /// Write segments with damaged pages again without them, after saving the damaged pages to
+    /// files.
     fn drop_damage(&self) -> Result<Vec<PathBuf>> {
         let (shared, wal) = self.writable()?;
         let mut state = shared.state();
@@ -205,7 +211,7 @@ impl EventStore {
         shared.checkpoint(wal, &mut state)?;
         shared.copy_intact(&mut state, &damaged, &damages)?;
         drop(state);
-        // It knows where the damaged ones were.
+        // The old index has locations in damaged pages.
         self.reindex()?;
         Ok(saved)
     }
@@ -233,7 +239,7 @@ impl Shared {
         Ok(saved)
     }
 
-    /// Compact segments, passing over damage that is saved.
+    /// Compact segments, and skip the saved damage.
     fn copy_intact(
         &self,
         state: &mut State,
@@ -256,7 +262,7 @@ impl Shared {
 }
 
 impl Belonging {
-    /// Have the manifest name what is there.
+    /// Make the manifest list the existing segments.
     fn go_on_without(
         &mut self,
         options: &Options,

@@ -1,13 +1,14 @@
-//! Copying what is intact to a new store. The source is never changed.
+//! Copy the intact events of a store to a new store. The source never changes.
 //!
-//! 1. The records of the segments, with the flags that they have, or that the write-ahead log gave them
-//!    after the last checkpoint: those that the manifest names first, since others may be copies.
-//! 2. The events of the log after the last checkpoint, and those of what was cut off and saved. They are
-//!    appended as new ones: what deletes or replaces them, or they it, counts. What came before the
-//!    checkpoint is in the segments, or a compaction dropped it (`damage/witnesses.rs`). It is copied, too, unless
-//!    the manifest vouches for whole segments and there was a compaction; and it is uncertain where a
-//!    compaction may have dropped it.
-//! 3. Events of the segments without a checksum whose ids are not true, where the log has no whole copy.
+//! 1. Copy the records of the segments, with their flags: the stored flags, or later flags in the
+//!    write-ahead log. Segments listed in the manifest come first, because others may be copies.
+//! 2. Append the events of the log after the last checkpoint, and the saved events of earlier cuts.
+//!    They are appended as new events, so deletions and replacements apply. Events from before the
+//!    checkpoint are in the segments, or a compaction dropped them (`damage/witnesses.rs`). A
+//!    salvage copies these events, too, unless the manifest vouches for whole segments and there
+//!    was a compaction. If a compaction may have dropped such an event, the copy is uncertain.
+//! 3. Copy the segments' events without a checksum and with a wrong id, if the log has no whole
+//!    copy.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -34,55 +35,56 @@ use crate::nostr::store::opened::Tail;
 use crate::nostr::store::records::Records;
 use crate::storage::located;
 
-/// Records are copied in parts of about this size.
+/// The size of one write of copied records.
 const PART_BYTES: usize = 4 << 20;
-/// At most so many bytes of records wait for what the log has.
+/// The limit of doubtful records in memory that wait for the log.
 const DOUBTFUL_BYTES: usize = 64 << 20;
 
-/// What a salvage copied, and what it could not.
+/// The report of a salvage: the copied and the lost parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
     /// Events copied, whatever their flags.
     pub events: u64,
-    /// Of these, events that are deleted or replaced.
+    /// Copied events that are deleted or replaced.
     pub hidden: u64,
-    /// Of these, events that only the write-ahead log had.
+    /// Copied events that only the write-ahead log had.
     pub from_log: u64,
-    /// Of these, events that only what an opening or a repair had cut off and saved had.
+    /// Copied events from the saved bytes of an earlier opening or repair only.
     pub from_saved: u64,
-    /// Of these, events whose id is not that of their content, or that may be a part of a damaged entry
-    /// of the log, or that the log has from before its last checkpoint: a compaction may have dropped them.
+    /// Copied events with doubts: the id is not the hash of the content, or the event may be a part
+    /// of a damaged log entry, or the event lies before the log's last checkpoint and a compaction
+    /// may have dropped it.
     pub uncertain: u64,
-    /// Intact records that were not copied because their event was.
+    /// Intact records not copied, because their event was already copied.
     pub copies: u64,
-    /// Events of the log that were not copied because their author deleted them, or their time is over.
+    /// Events of the log not copied, because they are expired or deleted by their author.
     pub left_out: u64,
-    /// Segments that are missing, by the manifest or by the numbers of the others.
+    /// Missing segments, by the manifest or by the numbers of the others.
     pub lost_segments: Vec<u32>,
     /// The damaged parts of the files.
     pub damages: Vec<DamagedPart>,
-    /// Size of the files that were read, bytes.
+    /// Size of the files read, bytes.
     pub source_bytes: u64,
-    /// Events of the segments whose id is not that of their content.
+    /// Events of the segments whose id is not the hash of their content.
     faults: u64,
 }
 
 impl SalvageReport {
-    /// Whether all there was came over, and [`EventStore::verify`] finds nothing wrong with it.
+    /// Whether the new store has everything, and [`EventStore::verify`] finds no error.
     pub fn is_complete(&self) -> bool {
         self.damages.is_empty() && self.lost_segments.is_empty() && self.faults == 0
     }
 }
 
-/// Copy every intact event of the store in `source` to a new one in `target`, which keeps versions as the
-/// source does unless the options say otherwise. `progress` is called with bytes done and bytes in all, and
-/// what it fails with ends the copying.
+/// Copy every intact event of the store in `source` to a new store in `target`. The new store keeps
+/// the source's history setting unless the options set another. `progress` gets the bytes done and
+/// the total; an error of `progress` ends the copying.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Missing`] if there is no file of a store, [`ErrorKind::AlreadyExists`] if the target is
-/// one.
+/// [`ErrorKind::Missing`] if there is no file of a store, [`ErrorKind::AlreadyExists`] if the
+/// target is a store.
 pub(crate) fn salvage(
     source: &Path,
     target: &Path,
@@ -99,7 +101,7 @@ pub(crate) fn salvage(
         let there: BTreeMap<u32, PathBuf> = files.segments.iter().cloned().collect();
         let belonging = Belonging::of(options, &source, &there)?;
         let history = options.history.unwrap_or(belonging.manifest.history);
-        // Nothing of it is new.
+        // The limits of new records do not apply to copies.
         let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
         let store = options.open(target, Mode::Create)?;
         let (report, part) = (SalvageReport::default(), Part::default());
@@ -142,33 +144,34 @@ struct Copying<'a> {
     searches: Searches,
     total: u64,
     progress: &'a mut dyn FnMut(u64, u64) -> Result<()>,
-    /// Events after the last checkpoint, of which those that they hide may have lost their flags.
+    /// Events after the last checkpoint. The events they replace or delete may still lack their
+    /// flags.
     last: Vec<Id>,
-    /// Events of the segments that the log may have whole.
+    /// Events of the segments with a possible whole copy in the log.
     doubtful: Part,
 }
 
-/// Records to be copied, made for the pages of the new store.
+/// Records to copy, made for the pages of the new store.
 #[derive(Default)]
 struct Part {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// An event of the write-ahead log, or of what was cut off.
+/// An event of the write-ahead log, or of saved bytes.
 struct Rescued {
     event: Event,
-    /// Whether names of its tags are lost.
+    /// Whether the event lost tag names.
     is_lossy: bool,
-    /// Whether it is no part of a damaged entry, and none that a compaction may have dropped.
+    /// Whether the event is certainly no part of a damaged entry, and not dropped by a compaction.
     is_proved: bool,
 }
 
-/// What the write-ahead log says.
+/// The facts from the write-ahead log.
 #[derive(Default)]
 struct Logged {
     checkpoint: Lsn,
-    /// After the last checkpoint.
+    /// The flags after the last checkpoint.
     flags: HashMap<Location, Flags>,
 }
 
@@ -236,7 +239,7 @@ impl Copying<'_> {
             self.tell(state.bytes)?;
         }
         for (id, path) in &files.cut_segments {
-            // What holds no record was cut off for that.
+            // Saved bytes without a record were cut because they hold no record.
             if let Some(pages) = Pages::open_cut(self.options, *id, path)? {
                 let mut scan = pages.scan().with_names(&self.searches);
                 while let Some(found) = scan.next()? {
@@ -265,7 +268,7 @@ impl Copying<'_> {
         (self.progress)(total, total)
     }
 
-    /// Note the numbers that are missing between those of the segments. Returns those that are copies.
+    /// Note the missing numbers between the segments. Returns the segments that are copies.
     fn look_for_gaps(
         &mut self,
         belonging: &Belonging,
@@ -315,8 +318,8 @@ impl Copying<'_> {
         Ok(logged)
     }
 
-    /// Copy the events of a segment; `later` is the byte after which those of the last one came after the last
-    /// checkpoint.
+    /// Copy the events of a segment. `later` is the last segment's end at the last checkpoint;
+    /// later events lie after this byte.
     fn copy_pages(&mut self, pages: &Pages, logged: &Logged, later: Option<u32>) -> Result<()> {
         self.report.damages.extend(pages.header_damage.clone());
         let (mut scan, mut scratch) = (pages.scan().with_names(&self.searches), Vec::new());
@@ -394,13 +397,13 @@ impl Copying<'_> {
         Ok(stored)
     }
 
-    /// Append an event as a new one.
+    /// Append an event as a new event.
     fn append(&mut self, found: Rescued, is_saved: bool) -> Result<()> {
         let Rescued { event, is_lossy, is_proved } = found;
         let is_certain = is_proved && event.check_id(&mut Vec::new()).is_ok();
         let mut records = Records::default();
         match is_lossy {
-            // A checksum would say that no names are lost.
+            // A checksum would promise that no names are lost.
             true => records.push(&event, &self.options.clone().checksums(false))?,
             false => records.push(&event, self.options)?,
         }
@@ -421,7 +424,7 @@ impl Copying<'_> {
     }
 }
 
-/// Whether an event may take the place of others.
+/// Whether an event may hide other events.
 fn hides(event: &EventRef<'_>) -> bool {
     event.kind == policy::DELETION || policy::Address::of(event).is_some()
 }
