@@ -1,8 +1,9 @@
-//! What an index covers, and of which store it is.
+//! The coverage of an index, and the store to which the index belongs.
 //!
-//! An index is believed only in the store that it names: by the first and the last event that it covers. An
-//! index of another store, or of another branch of a copy, may be of the same segments and sizes, and have
-//! other events. A damaged page says nothing: the index knows more of it than the page.
+//! An index names its store by the first and the last event that it covers, and counts in this
+//! store only. Another store, or another branch of a copy, may have the same segments and sizes
+//! with other events. A damaged page proves nothing: the index knows more about the page than the
+//! page does.
 
 use crate::error::{ErrorKind, Result};
 use crate::nostr::bytes::event::{Id, Location};
@@ -10,33 +11,33 @@ use crate::nostr::log::entry::Lsn;
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::pages::walk::Step;
 
-/// The size of an event's place and id.
+/// The size of an event's location and id.
 const EVENT_BYTES: usize = 40;
-/// The size of what an index says that it covers.
+/// The size of an index's stored coverage.
 pub const COVERED_BYTES: usize = 24 + 2 * EVENT_BYTES;
 
-/// An event and its place.
+/// An event and its location.
 type Known = (Location, Id);
 
-/// The first and the last event of a store, of those that are intact.
+/// The first and the last intact event of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     pub first: Option<Known>,
     pub last: Option<Known>,
 }
 
-/// What an index covers.
+/// The coverage of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Covered {
-    /// The number of the compaction.
+    /// The number of compactions.
     pub compactions: u64,
     /// The last segment.
     pub segment: u32,
-    /// Its end.
+    /// The end of the last segment.
     pub end: u32,
-    /// The last entry of the write-ahead log that asks for flags.
+    /// The last entry of the write-ahead log that sets flags.
     pub flags: Lsn,
-    /// The first and the last of its events.
+    /// The first and the last covered event.
     pub ends: Ends,
 }
 
@@ -48,7 +49,7 @@ impl Covered {
         bytes.extend(self.end.to_be_bytes());
         bytes.extend(self.flags.0.to_be_bytes());
         for event in [self.ends.first, self.ends.last] {
-            // No event lies in the header of a segment.
+            // The header of a segment holds no event.
             let (at, id) = event.unwrap_or((Location { segment: 0, offset: 0 }, Id([0; 32])));
             bytes.extend(at.segment.to_be_bytes());
             bytes.extend(at.offset.to_be_bytes());
@@ -83,7 +84,7 @@ fn decode_event(bytes: &[u8; EVENT_BYTES]) -> Option<Option<Known>> {
 }
 
 impl Ends {
-    /// Those of segments.
+    /// Read the first and the last event of segments.
     pub fn of(segments: &Segments) -> Result<Self> {
         let mut ends = Self::default();
         for (&segment, open) in &segments.by_id {
@@ -107,7 +108,7 @@ impl Ends {
         Ok(ends)
     }
 
-    /// Whether segments have these events at their places, as far as the pages there are intact.
+    /// Whether segments have these events at their locations, as far as the pages are intact.
     pub fn are_in(&self, segments: &Segments) -> Result<bool> {
         let mut buf = Vec::new();
         for (at, id) in [self.first, self.last].into_iter().flatten() {

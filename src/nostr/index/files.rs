@@ -18,7 +18,7 @@ use crate::storage::{Access, Disk, File, Storage, read_full};
 /// The directory of a keyspace's tables, and the extension of a journal.
 const TABLES_NAME: &str = "tables";
 const JOURNAL_EXTENSION: &str = "jnl";
-/// The file of a keyspace that names its newest version: number 8, checksum 16, both little-endian, and the kind
+/// The file with the name of a keyspace's newest version: number 8, checksum 16, both little-endian, and the kind
 /// of checksum 1.
 const CURRENT_NAME: &str = "current";
 const CURRENT_BYTES: usize = 25;
@@ -33,7 +33,7 @@ const ENTRY_BYTES_MIN: u64 = 18;
 /// The index writes no longer value.
 const VALUE_BYTES_MAX: u32 = 1 << 20;
 
-/// What has the store make the index again.
+/// The error that makes the store rebuild the index.
 pub fn damaged(why: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("damaged index: {why}")).of(FORMAT)
 }
@@ -66,7 +66,7 @@ fn failed(path: &Path, error: io::Error) -> Error {
     Error::io("look at the index", path, error).of(FORMAT)
 }
 
-/// All names below a directory but those of directories.
+/// All names below a directory, without directories.
 fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut left, mut files) = (vec![dir.to_path_buf()], Vec::new());
     while let Some(dir) = left.pop() {

@@ -1,4 +1,4 @@
-//! Filters of NIP-01: read from JSON, and asked of an event. Pure, no I/O.
+//! Filters of NIP-01: parse from JSON, match against an event. Pure, no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +9,23 @@ use crate::nostr::bytes::event::{EventRef, Id};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::hex;
 
-/// What events are wanted: those that meet all conditions there are. A list meets none if it is empty.
+/// The conditions of a query. An event must match every condition. An empty list matches no event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// One of these ids.
+    /// The accepted ids.
     pub ids: Option<BTreeSet<Id>>,
-    /// One of these public keys.
+    /// The accepted public keys.
     pub authors: Option<BTreeSet<[u8; 32]>>,
-    /// One of these kinds.
+    /// The accepted kinds.
     pub kinds: Option<BTreeSet<u16>>,
-    /// By the letter: a tag of that name whose first value is one of these. All letters must be met.
+    /// The accepted first values by letter: the event needs a tag with this name and one of the
+    /// values. Every letter must match.
     pub tags: BTreeMap<u8, BTreeSet<String>>,
-    /// From this second on.
+    /// The first accepted second.
     pub since: Option<u64>,
-    /// Up to this second, which is included.
+    /// The last accepted second.
     pub until: Option<u64>,
-    /// The newest ones only, so many. It is for those that count, not for [`Filter::matches`].
+    /// The number of newest events to return. [`Filter::matches`] ignores the limit.
     pub limit: Option<u64>,
 }
 
@@ -41,7 +42,7 @@ impl Filter {
         }
     }
 
-    /// Read a filter or a list of filters, of which an event need meet one only.
+    /// Parse a filter or a list of filters. An event must match at least one filter of the list.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Filter {
         }
     }
 
-    /// Whether an event meets all conditions.
+    /// Whether an event matches every condition.
     pub fn matches(&self, event: &EventRef<'_>) -> bool {
         let at = u64::from(event.created_at);
         self.since.is_none_or(|since| at >= since)
@@ -68,7 +69,7 @@ impl Filter {
             && self.tags.iter().all(|(&letter, values)| has_tag(event, letter, values))
     }
 
-    /// The first and the last second that an event may be of; none if there is no such second.
+    /// The first and the last second of matching events; `None` if no second matches.
     pub(super) fn times(&self) -> Option<(u32, u32)> {
         let since = u32::try_from(self.since.unwrap_or(0)).ok()?;
         let until = self.until.map_or(u32::MAX, |until| until.min(u32::MAX.into()) as u32);
@@ -98,20 +99,20 @@ impl Filter {
     }
 }
 
-/// Several filters, of which an event need meet one, and how many more each of them wants.
+/// Filters joined by "or", with the number of events that each filter still wants.
 #[derive(Clone, Debug)]
 pub struct Wanted<'f> {
     filters: Vec<(&'f Filter, u64)>,
 }
 
 impl<'f> Wanted<'f> {
-    /// As many as their limits say.
+    /// Start with the limits of the filters.
     pub fn of(filters: &'f [Filter]) -> Self {
         let left = |filter: &'f Filter| (filter, filter.limit.unwrap_or(u64::MAX));
         Self { filters: filters.iter().map(left).collect() }
     }
 
-    /// Whether a filter that is not yet satisfied matches. Events must come newest first.
+    /// Whether a filter below its limit matches. Events must come newest first.
     pub fn takes(&mut self, event: &EventRef<'_>) -> bool {
         let mut taken = false;
         for (filter, left) in &mut self.filters {
@@ -123,7 +124,7 @@ impl<'f> Wanted<'f> {
         taken
     }
 
-    /// Whether no filter wants any more.
+    /// Whether every filter has reached its limit.
     pub fn is_satisfied(&self) -> bool {
         self.filters.iter().all(|&(_, left)| left == 0)
     }

@@ -1,4 +1,4 @@
-//! The keys of the index: pure, no I/O. Big-endian, so that the order of bytes is that of numbers.
+//! The keys of the index: pure, no I/O. Big-endian, so the order of bytes is the order of numbers.
 //!
 //! ```text
 //! id                00 | id 32                                           location 8, created_at 4
@@ -17,13 +17,13 @@
 //! hint     kind 2 | the first 8 bytes of the public key
 //! ```
 //!
-//! A compaction moves events, and writes their new locations at their ids only. `unmoved from` is one more
-//! than the last segment at the last compaction. Events from there on have not moved, and the location in
-//! a range holds; for the others, the id has the location.
+//! A compaction moves events, and writes the new locations only under the ids. `unmoved from` is
+//! the last segment at the last compaction plus one. Events from there on have not moved, and the
+//! location in a range is right. For the others, the id has the location.
 //!
-//! Hashes keep the keys short and of one length, whatever an event has. Two tags may share a key, so
-//! what a range gives is asked whether it matches. Of the values of `d`, only those of one author are
-//! compared, and 16 bytes of a hash are as good as all.
+//! Hashes give all keys of a type one short length. Two tags may share a key, so the caller matches
+//! every event of a range. The hashes of `d` are compared within one author only, so 16 bytes are
+//! enough.
 
 use sha2::{Digest, Sha256};
 
@@ -40,7 +40,7 @@ const TIME: u8 = 5;
 const ADDRESS: u8 = 6;
 /// The key of the position that the index covers.
 pub const COVERED: &[u8] = &[7];
-/// The key of the last segment, and of that from which on no event moved.
+/// The key of the last segment and of the first segment with unmoved events.
 pub const SEGMENTS: &[u8] = &[8];
 
 const AUTHOR_BYTES: usize = 32;
@@ -48,23 +48,23 @@ const VALUE_BYTES: usize = 8;
 const D_BYTES: usize = 16;
 const TIME_BYTES: usize = 4;
 const ID_BYTES: usize = 32;
-/// Size of what orders entries: the end of every key but those of ids.
+/// Size of the sort order: the end of every key except an id's key.
 pub const NEWEST_BYTES: usize = TIME_BYTES + ID_BYTES;
 const HINT_AUTHOR_BYTES: usize = 8;
 /// Size of a hint.
 pub const HINT_BYTES: usize = 2 + HINT_AUTHOR_BYTES;
 const LOCATION_BYTES: usize = 8;
 
-/// Kinds of which the newest event of an author and a `d` tag counts.
+/// Kinds for which the newest event of an author and a `d` tag counts.
 const ADDRESSABLE: std::ops::Range<u16> = 30_000..40_000;
 
-/// The time and id of an event, as bytes whose order is newest first.
+/// The time and id of an event, as bytes sorted newest first.
 pub type Newest = [u8; NEWEST_BYTES];
 
-/// The kind and the author of an event, enough to skip most that do not match.
+/// The kind and the author of an event, enough to skip most events that do not match.
 pub type Hint = [u8; HINT_BYTES];
 
-/// Call `put` with each key of an event and its value, but for the key of its id.
+/// Call `put` with each key of an event and its value, except the id's key.
 pub fn each(event: &EventRef<'_>, location: Location, mut put: impl FnMut(&[u8], &[u8])) {
     let newest = newest(event.created_at, event.id);
     let mut hinted = [0; LOCATION_BYTES + HINT_BYTES];
@@ -102,7 +102,7 @@ pub fn id(id: &Id) -> [u8; 1 + ID_BYTES] {
     key
 }
 
-/// What a range of keys begins with: all events of an author.
+/// The prefix of a range: all events of an author.
 pub fn author(pubkey: &[u8; 32], key: &mut Vec<u8>) {
     key.push(AUTHOR);
     key.extend_from_slice(pubkey);
@@ -132,7 +132,7 @@ pub fn time(key: &mut Vec<u8>) {
     key.push(TIME);
 }
 
-/// What finds the newest event of an address, if the kind has any address.
+/// The prefix of all versions at an address, if the kind has addresses.
 pub fn versions(pubkey: &[u8; 32], kind: u16, d: &str, key: &mut Vec<u8>) {
     match ADDRESSABLE.contains(&kind) {
         true => address(pubkey, kind, d, key),
@@ -150,12 +150,12 @@ fn address(pubkey: &[u8; 32], kind: u16, d: &str, key: &mut Vec<u8>) {
 /// The first key and the end of a range: the events from `since` to `until`, both included.
 pub fn range(prefix: &[u8], since: u32, until: u32) -> (Vec<u8>, Vec<u8>) {
     let from = [prefix, &(!until).to_be_bytes()].concat();
-    // Longer than any id, so that it lies after all of the last second.
+    // The end is longer than any id, so it sorts after every id of the last second.
     let end = [prefix, &(!since).to_be_bytes(), &[0xFF; ID_BYTES + 1]].concat();
     (from, end)
 }
 
-/// What orders an event.
+/// The sort order of an event.
 pub fn newest(created_at: u32, id: Id) -> Newest {
     let mut newest = [0; NEWEST_BYTES];
     let (time, rest) = newest.split_at_mut(TIME_BYTES);
@@ -164,12 +164,12 @@ pub fn newest(created_at: u32, id: Id) -> Newest {
     newest
 }
 
-/// What orders the entry of a key, if the key is long enough.
+/// The sort order in a key, if the key is long enough.
 pub fn newest_of(key: &[u8]) -> Option<Newest> {
     key.last_chunk().copied()
 }
 
-/// The id in what orders an event.
+/// The id in a sort order.
 pub fn id_of(newest: &Newest) -> Id {
     let mut id = [0; ID_BYTES];
     id.copy_from_slice(newest.split_at(TIME_BYTES).1);
@@ -185,7 +185,7 @@ pub fn hint(kind: u16, pubkey: &[u8; 32]) -> Hint {
     hint
 }
 
-/// The value of an id.
+/// The value of an id's key.
 pub fn place(location: Location, created_at: u32) -> [u8; LOCATION_BYTES + TIME_BYTES] {
     let mut value = [0; LOCATION_BYTES + TIME_BYTES];
     let (at, time) = value.split_at_mut(LOCATION_BYTES);
@@ -203,17 +203,17 @@ fn encode_location(location: Location) -> [u8; LOCATION_BYTES] {
     (u64::from(location.segment) << 32 | u64::from(location.offset)).to_be_bytes()
 }
 
-/// The location at which any value but that of a position begins.
+/// The location at the start of any value but a position.
 pub fn location_of(value: &[u8]) -> Option<Location> {
     Some(Location { segment: u32_be_at(value, 0)?, offset: u32_be_at(value, 4)? })
 }
 
-/// The hint after it, if there is one.
+/// The hint after the location, if any.
 pub fn hint_of(value: &[u8]) -> Option<Hint> {
     value.get(LOCATION_BYTES..)?.try_into().ok()
 }
 
-/// The location and the time that the value of an id says.
+/// The location and the time in the value of an id's key.
 pub fn place_of(value: &[u8]) -> Option<(Location, u32)> {
     Some((location_of(value)?, u32_be_at(value, LOCATION_BYTES)?))
 }

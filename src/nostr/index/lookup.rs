@@ -1,15 +1,15 @@
 //! The lookup index of events: by id, author, kind, tag, time and address, newest first.
 //!
-//! The index is derived: all that it holds stands in the segments, so it may be deleted and made
-//! again. It lies in an embedded store, fjall, which opens and writes its files itself; they do not
-//! go through [`crate::storage`].
+//! The index is derived: the segments hold all its facts, so you may delete the index and build it
+//! again. It lies in an embedded store, fjall. fjall opens and writes its own files; they bypass
+//! [`crate::storage`].
 //!
-//! What a crash leaves: each [`Index::apply`] is there as a whole or not at all, together with the
-//! position that it covers, and no later one without all before it. The death of the process loses
-//! none. A power cut may lose the last ones since [`Index::sync`] (large ones sync themselves), so the
-//! store reads [`Index::covered`] and applies again what came after; to apply twice does no harm.
-//! Damage is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the index is opened or read: all
-//! blocks have checksums. Then the directory is deleted and the index made again.
+//! After a crash: each [`Index::apply`] is present whole or not at all, together with the position
+//! it covers, and never without every earlier call. A crash of the process loses no call. A power
+//! cut may lose the last calls since [`Index::sync`] (large calls sync themselves). The store then
+//! reads [`Index::covered`] and applies the later events again; repeated changes do no harm. Damage
+//! is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) at opening or reading, because all blocks
+//! have checksums. Then the store deletes the directory and builds a new index.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,31 +25,32 @@ use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::slice::u32_be_at;
 use crate::storage::fork_generation;
 
-/// A change of what can be found.
+/// A change of the index.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// The event lies there, and is found in all ways if it counts, else by its id only.
+    /// The event is at this location. Queries find a live event in all ways, another event by its
+    /// id only.
     Insert(&'a EventRef<'a>, Location),
-    /// The event is found by its id only, as one that is replaced or deleted.
+    /// The event is deleted or replaced: only its id finds the event.
     Hide(&'a EventRef<'a>),
-    /// The event is found no more.
+    /// No query finds the event any more.
     Remove(&'a EventRef<'a>),
-    /// The event lies somewhere else now: id, time and the new location.
+    /// The event has moved: id, time and new location.
     Move(Id, u32, Location),
 }
 
-/// Changes to be made at once.
+/// Changes to apply at once.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     writes: Writes,
-    /// The last segment that it puts an event in.
+    /// The last segment of an inserted event.
     last: Option<u32>,
     /// Whether an event moves.
     moves: bool,
 }
 
 impl Changes {
-    /// How many keys they write.
+    /// The number of keys to write.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
@@ -85,19 +86,19 @@ const NOWHERE: Location = Location { segment: 0, offset: 0 };
 /// A lookup index. Threads may share it.
 pub struct Index {
     table: Table,
-    /// The last segment of any event, and one more than it was when events last moved: from there on the
-    /// location in a range holds, and the id need not be asked.
+    /// The last segment of any event, and the last segment at the last move plus one. From the
+    /// second number on, the location in a range is right without a look-up of the id.
     last: AtomicU32,
     unmoved_from: AtomicU32,
-    /// At opening.
+    /// The fork generation at opening.
     fork_generation: u64,
 }
 
 impl Index {
-    /// Open the index in a directory of its own, or make it.
+    /// Open or create the index in a directory of its own.
     pub fn open(dir: &Path) -> Result<Self> {
         let table = Table::open(dir)?;
-        // Without its journal fjall forgets which changes views may see, and they see none.
+        // Without its journal, fjall forgets which changes views may see, and a view is empty.
         if table.get(keys::COVERED)? != table.view().get(keys::COVERED)? {
             return Err(damaged("its journal is gone").at(dir));
         }
@@ -107,27 +108,29 @@ impl Index {
         Ok(Self { table, last, unmoved_from, fork_generation: fork_generation() })
     }
 
-    /// Delete the index in a directory, and make an empty one. No handle may have it open.
+    /// Delete the index in a directory, and create an empty index. No handle may have the index
+    /// open.
     pub fn recreate(dir: &Path) -> Result<Self> {
         Table::delete(dir)?;
         Self::open(dir)
     }
 
-    /// An index that is gone with its handle.
+    /// An index in memory, dropped with its handle.
     pub fn in_memory() -> Self {
         let (table, last, unmoved_from) = (Table::in_memory(), 0.into(), 0.into());
         Self { table, last, unmoved_from, fork_generation: fork_generation() }
     }
 
-    /// Make changes, and set the position that they bring the index to: all of it or nothing. Of
-    /// changes to one event the later counts. Many at once are much quicker than many calls.
+    /// Apply changes, and set the position that they bring the index to, all or nothing. Later
+    /// changes of one event override earlier changes. One large call is much quicker than many
+    /// small calls.
     pub fn apply(&self, changes: &[Change<'_>], covered: Option<&[u8]>) -> Result<()> {
         let mut writes = Changes::default();
         changes.iter().for_each(|&change| writes.push(change));
         self.apply_all(&mut writes, covered)
     }
 
-    /// The same; no changes are left, but by an error all.
+    /// Apply and drain the changes; after an error all changes are still there.
     pub(crate) fn apply_all(&self, changes: &mut Changes, covered: Option<&[u8]>) -> Result<()> {
         if let Some(position) = covered {
             changes.writes.put(keys::COVERED, position);
@@ -135,7 +138,8 @@ impl Index {
         if let Some(segment) = changes.last {
             let last = self.last.fetch_max(segment, Ordering::SeqCst).max(segment);
             let from = if changes.moves { last.saturating_add(1) } else { 0 };
-            // Before anything moves: a query that sees it move must know.
+            // Raise the number before any event moves: a query that sees a move must know the
+            // number.
             let from = self.unmoved_from.fetch_max(from, Ordering::SeqCst).max(from);
             changes.writes.put(keys::SEGMENTS, &keys::segments(last, from));
         }
@@ -146,12 +150,12 @@ impl Index {
         Ok(())
     }
 
-    /// Put on stable storage all that was applied so far.
+    /// Sync all applied changes to stable storage.
     pub fn sync(&self) -> Result<()> {
         self.table.sync()
     }
 
-    /// The position that the last [`Index::apply`] set, as it was given; none in a new index.
+    /// The position set by the last [`Index::apply`]; `None` for a new index.
     pub fn covered(&self) -> Result<Option<Vec<u8>>> {
         Ok(self.table.get(keys::COVERED)?.map(|position| position.to_vec()))
     }
@@ -163,19 +167,19 @@ impl Index {
         Ok(Some(location))
     }
 
-    /// Whether there is an event with that id.
+    /// Whether the index has this id.
     pub fn contains(&self, id: &Id) -> Result<bool> {
         Ok(self.location(id)?.is_some())
     }
 
-    /// Where the versions of a replaceable or addressable event lie, the newest first, and of one second
-    /// that with the lower id: the first that still counts is the one. `d` matters only to addressable
-    /// kinds.
+    /// The locations of a replaceable or addressable event's versions, the newest first, and the
+    /// lower id first within one second. The first live version is current. `d` matters only for
+    /// addressable kinds.
     pub fn versions(&self, pubkey: &[u8; 32], kind: u16, d: &str) -> Result<Query> {
         self.versions_until(pubkey, kind, d, u32::MAX)
     }
 
-    /// The same of those up to a second, which is included.
+    /// The versions up to a second, inclusive.
     pub(crate) fn versions_until(
         &self,
         pubkey: &[u8; 32],
@@ -186,22 +190,22 @@ impl Index {
         Query::versions(self.seen(), pubkey, kind, d, until)
     }
 
-    /// Where the events lie that a filter may match, newest first, and of one second by their ids:
-    /// those in the index now, whatever is applied later. All that match are among them. The caller,
-    /// which reads the event for its flags, asks [`Filter::matches`] and counts
-    /// up to the limit.
+    /// A snapshot of the locations of events that may match a filter, newest first, and by id
+    /// within one second. The result includes every match. The caller reads each event for its
+    /// flags, calls [`Filter::matches`], and counts up to the limit.
     pub fn query(&self, filter: &Filter) -> Result<Query> {
         self.query_any(std::slice::from_ref(filter))
     }
 
-    /// The same for several filters: each event once.
+    /// The same for several filters; each event comes once.
     pub fn query_any(&self, filters: &[Filter]) -> Result<Query> {
         Query::new(self.seen(), filters)
     }
 
-    /// The index as it is now, and from which segment on no event moved.
+    /// A view of the index, and the first segment without moved events.
     fn seen(&self) -> (View, u32) {
-        // The view first: a move raises the number before it writes, so the number is never too low.
+        // Take the view first: a move raises the number before it writes, so the number is never
+        // too low.
         let view = self.table.view();
         (view, self.unmoved_from.load(Ordering::SeqCst))
     }

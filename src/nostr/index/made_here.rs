@@ -1,10 +1,11 @@
-//! Whether this user made an index at this place.
+//! Detect index files made elsewhere, or by another user.
 //!
-//! fjall allocates the lengths that its files name, so foreign bytes can end the process, whatever their
-//! checksums. An index is derived data. The store makes an index again if it came from elsewhere, for example in
-//! an archive or a copy. The file `made-here` in the index tells: it holds its own inode number and time of
-//! creation. Linux chooses both, so nobody who sends files knows them in advance. The file must belong to the
-//! user, because another user of the machine could look the numbers up.
+//! fjall allocates memory by the lengths in its files, so foreign bytes can end the process,
+//! whatever their checksums. An index is derived data. The store rebuilds an index from elsewhere,
+//! for example from an archive or a copy. The file `made-here` in the index holds its own inode
+//! number and time of creation. Linux chooses both, so a sender of files cannot know them in
+//! advance. The file must belong to the user, because another user of the machine could look the
+//! numbers up.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::storage::{Access, Disk, FileId, Storage, is_own, write_full};
 
 const MADE_NAME: &str = "made-here";
 
-/// Refuse files of an index that were made elsewhere; note in an empty directory that one is made here.
+/// Refuse index files made elsewhere; mark an empty directory as made here.
 pub fn check_or_note(dir: &Path) -> Result<()> {
     let fail = |e| Error::io("look at the index", dir, e).of(FORMAT);
     if Disk.list(dir).map_err(fail)?.is_empty() {

@@ -1,5 +1,6 @@
-//! What the index does not know yet. Large changes are many times quicker than small ones, so events
-//! wait until there are many; a thread makes their keys and writes them while further ones wait.
+//! The changes that wait for the index. Large writes are many times quicker than small writes, so
+//! events wait for a large write. A thread makes the keys and writes them while further events
+//! wait.
 
 use crate::nostr::bytes::format::FORMAT;
 use std::collections::HashMap;
@@ -15,24 +16,24 @@ use crate::nostr::bytes::record;
 use crate::nostr::pages::on_all_cores::gone;
 use crate::slice::part;
 
-/// So many keys are written to the index at once: those of about 120,000 events. They take some 100 MB of
-/// memory, and as much what waits meanwhile.
+/// The number of keys in one write to the index: the keys of about 120,000 events. The keys take
+/// some 100 MB of memory, and the waiting events as much again.
 pub const KEYS_AT_ONCE: usize = 1_000_000;
-/// By id, author, kind, both, and time.
+/// The keys by id, author, kind, author and kind, and time.
 const KEYS_BESIDES_TAGS: usize = 5;
-/// Fewer, if the records have so many bytes.
+/// The number of record bytes that triggers a write earlier.
 const BYTES_AT_ONCE: usize = 96 << 20;
 
-/// About how many keys an event has.
+/// The approximate number of an event's keys.
 pub fn keys_of(event: &EventRef<'_>) -> usize {
     KEYS_BESIDES_TAGS + event.tags.iter().count()
 }
 
-/// Events that wait for the index, and what is known of them meanwhile.
+/// Events that wait for the index, and the known facts about them.
 #[derive(Debug)]
 pub struct Pending {
     now: Waiting,
-    /// Those that a thread is writing, or could not write.
+    /// Events that a thread is writing, or failed to write.
     flush: Option<Flush>,
     keys_max: usize,
 }
@@ -45,25 +46,25 @@ struct Waiting {
     known: Known,
 }
 
-/// Records one after the other, with their places.
+/// Records one after the other, with their locations.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub bytes: Vec<u8>,
-    /// Where each ends, and where it lies.
+    /// The end and the location of each record.
     pub records: Vec<(usize, Location)>,
-    /// About how many keys they have.
+    /// The approximate number of keys.
     pub keys: usize,
 }
 
-/// What is asked of events before the index knows them.
+/// Facts about events that the index does not have yet.
 #[derive(Debug, Default)]
 pub struct Known {
     pub ids: HashMap<Id, Location>,
-    /// Of the replaceable and addressable ones, those that count.
+    /// The current versions of replaceable and addressable events.
     pub heads: HashMap<Address, Location>,
-    /// All of them, by author and kind.
+    /// All versions, by author and kind.
     pub versions: HashMap<([u8; 32], u16), Vec<Location>>,
-    /// Whether several heads of one address may be among them.
+    /// Whether several heads of one address may be among the events.
     pub is_unsure: bool,
 }
 
@@ -83,17 +84,17 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// The same, with another limit.
+    /// Set another limit of keys.
     pub fn with_keys_max(self, keys_max: usize) -> Self {
         Self { keys_max, ..self }
     }
 
-    /// So many keys are written at once.
+    /// The number of keys in one write.
     pub fn keys_max(&self) -> usize {
         self.keys_max
     }
 
-    /// Add events, of which what is asked is noted in [`Pending::known`].
+    /// Add events. The caller notes the facts about them in [`Pending::known`].
     pub fn add(&mut self, batch: Batch) {
         if !batch.records.is_empty() {
             self.now.keys += batch.keys;
@@ -102,17 +103,17 @@ impl Pending {
         }
     }
 
-    /// What is known of the events that were added last.
+    /// The facts about the newest waiting events.
     pub fn known(&mut self) -> &mut Known {
         &mut self.now.known
     }
 
-    /// The same of all that wait, the last ones first.
+    /// The facts about all waiting events, the newest first.
     pub fn all_known(&self) -> impl Iterator<Item = &Known> {
         [Some(&self.now.known), self.flush.as_ref().map(|flush| &flush.known)].into_iter().flatten()
     }
 
-    /// Forget a version that counted, or any of the address.
+    /// Forget a current version, or any version of the address.
     pub fn forget_head(&mut self, address: &Address, at: Option<Location>) {
         let flush = self.flush.as_mut().map(|flush| &mut flush.known);
         for known in [Some(&mut self.now.known), flush].into_iter().flatten() {
@@ -122,12 +123,13 @@ impl Pending {
         }
     }
 
-    /// Whether it is time to write.
+    /// Whether a write is due.
     pub fn is_due(&self) -> bool {
         self.now.keys >= self.keys_max || self.now.bytes >= BYTES_AT_ONCE
     }
 
-    /// Have a thread write what waits, after what the one before writes. Gives what was known of that.
+    /// Start a thread that writes the waiting events, after the previous thread ends. Returns the
+    /// facts of the previous write.
     pub fn begin(
         &mut self,
         index: &Arc<Index>,
@@ -137,13 +139,13 @@ impl Pending {
         if let Some(flush) = &mut self.flush {
             let (index, batches) = (index.clone(), flush.batches.clone());
             let write = move || write(&index, &batches, covered);
-            // Where there is no thread, the next wait writes.
+            // Without a thread, the next wait writes.
             flush.thread = thread::Builder::new().name("deedbook-index".into()).spawn(write).ok();
         }
         Ok(done)
     }
 
-    /// Have the next [`Pending::wait`] write what waits.
+    /// Leave the waiting events for the next [`Pending::wait`].
     pub fn take(
         &mut self,
         index: &Index,
@@ -158,7 +160,7 @@ impl Pending {
         Ok(done)
     }
 
-    /// Return when no thread writes. What could not be written is tried again. Gives what was known of it.
+    /// Wait for the thread, and retry a failed write. Returns the facts about the written events.
     pub fn wait(&mut self, index: &Index) -> Result<Option<Known>> {
         let Some(flush) = &mut self.flush else { return Ok(None) };
         match flush.thread.take().map(JoinHandle::join) {
@@ -169,7 +171,7 @@ impl Pending {
         Ok(self.flush.take().map(|flush| flush.known))
     }
 
-    /// Return when no thread uses the index: it is about to be closed.
+    /// Wait until no thread uses the index, before the index is closed.
     pub fn leave(&mut self) {
         if let Some(thread) = self.flush.as_mut().and_then(|flush| flush.thread.take()) {
             drop(thread.join());
@@ -188,6 +190,6 @@ fn write(index: &Index, batches: &[Batch], covered: Option<[u8; COVERED_BYTES]>)
             from = end;
         }
     }
-    // In one write: the index must not hold events beyond the place that it says it covers.
+    // One write: the index must not hold events beyond its stored position.
     index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
 }

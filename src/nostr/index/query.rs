@@ -1,8 +1,8 @@
-//! From filters to ranges of keys, and their entries newest first.
+//! Translate filters to ranges of keys, and return their entries newest first.
 //!
-//! Of the ways to find what a filter may match, the one with the fewest entries is chosen: all are
-//! counted in turns until the first is at its end. Ranges are merged by a heap, so that an answer of
-//! 100 events reads about 100 entries, and one of each range.
+//! A filter can be answered by several sets of ranges. The query counts the entries of all sets in
+//! turns, and chooses the first set to end: the smallest. A heap merges the ranges, so an answer of
+//! 100 events reads about 100 entries, plus one from each range.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,19 +14,19 @@ use super::table::{Entries, View};
 use crate::error::Result;
 use crate::nostr::bytes::event::{Id, Location};
 
-/// How many entries of each way are counted in a turn, and in all.
+/// The number of entries counted of each set in a turn, and in all.
 const TURN: usize = 64;
 const COUNT_MAX: usize = 1_024;
-/// Ranges of an author and a kind are asked for up to so many; else those of authors.
+/// The limit of ranges by author and kind; beyond the limit, ranges by author are used.
 const RANGES_MAX: usize = 1_024;
 
-/// Where events lie, newest first. Ends with the first error.
+/// The locations of events, newest first. The query ends after the first error.
 pub struct Query {
     view: View,
-    /// From this segment on, locations of ranges hold.
+    /// From this segment on, the locations in ranges are right.
     unmoved_from: u32,
     runs: Vec<Reading>,
-    /// The next entry of each run that has one.
+    /// The next entry of each unfinished run.
     heads: BinaryHeap<Reverse<(Newest, usize, Location)>>,
     last: Option<Newest>,
     failed: bool,
@@ -43,7 +43,7 @@ impl Query {
         Ok(query)
     }
 
-    /// How many entries of the index it read so far: what it cost.
+    /// The number of index entries read so far: the cost of the query.
     pub fn entries_read(&self) -> u64 {
         self.read + self.runs.iter().map(|run| run.read).sum::<u64>()
     }
@@ -98,7 +98,7 @@ impl Query {
         })
     }
 
-    /// What the ranges begin with that have the fewest entries.
+    /// The prefixes of the ranges with the fewest entries.
     fn choose(&mut self, filter: &Filter, times: (u32, u32)) -> Result<Vec<Vec<u8>>> {
         let mut ways = ways(filter);
         if ways.len() == 1 {
@@ -143,7 +143,7 @@ impl Query {
         Ok(())
     }
 
-    /// The same, each with its id.
+    /// The same locations, each with the event's id.
     pub(crate) fn named(mut self) -> impl Iterator<Item = Result<(Id, Location)>> {
         std::iter::from_fn(move || self.next_named())
     }
@@ -196,7 +196,7 @@ impl std::fmt::Debug for Query {
     }
 }
 
-/// The ways to find what a filter may match, each the beginnings of some ranges; never none.
+/// The sets of range prefixes that can answer a filter; never empty.
 fn ways(filter: &Filter) -> Vec<Vec<Vec<u8>>> {
     let made = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut prefix = Vec::new();
@@ -228,7 +228,8 @@ fn ways(filter: &Filter) -> Vec<Vec<Vec<u8>>> {
     ways
 }
 
-/// What of a filter can be asked without the event. Each part is sorted, for it is made of a set.
+/// The conditions of a filter that hints can check without the event. Each part is sorted, because
+/// it comes from a set.
 #[derive(Clone, Default)]
 struct Accept {
     kinds: Option<Vec<u16>>,
@@ -274,7 +275,7 @@ impl Reading {
         for entry in entries {
             self.read += 1;
             let (key, value) = entry?;
-            // Ranges whose keys say kind and author have no hints.
+            // Ranges by kind and author have no hints.
             let accepted = keys::hint_of(&value).is_none_or(|hint| self.accept.accepts(&hint));
             if accepted {
                 let newest = keys::newest_of(&key).ok_or_else(|| damaged("key too short"))?;

@@ -1,7 +1,7 @@
 //! One sorted table of keys and values, in files of fjall or in memory.
 //!
-//! fjall opens and writes its files itself, so they do not go through [`crate::storage`]. Nor do their
-//! deletion and the checks before fjall opens them: a simulated disk has no index in files.
+//! fjall opens and writes its own files, which bypass [`crate::storage`]. The deletion and the
+//! checks of the files bypass [`crate::storage`], too: a simulated disk has no index in files.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -24,13 +24,14 @@ use crate::saving::make_own_dir;
 use crate::sidecar::PRIVATE_MODE;
 use crate::storage::{Aside, Disk};
 
-/// From so many entries on they become files at once, sorted, without a journal: many times quicker.
+/// The number of entries from which a write creates sorted files without a journal: many times
+/// quicker.
 const BULK: usize = 8_192;
-/// The table, by the version of its keys and values, and that of the version before.
+/// The name of the table, with the version of its keys and values.
 const NAME: &str = "index-2";
 const FORMER_NAME: &str = "index";
 const CACHE_BYTES: u64 = 128 << 20;
-/// What is only in the journal is read again at opening, so it is not much.
+/// The limit of the journal, which every opening reads again.
 const MEMTABLE_BYTES: u64 = 16 << 20;
 
 pub enum Table {
@@ -41,7 +42,7 @@ pub enum Table {
 type Sorted = BTreeMap<Vec<u8>, Vec<u8>>;
 
 impl Table {
-    /// Open the table in a directory, or make it.
+    /// Open or create the table in a directory.
     pub fn open(dir: &Path) -> Result<Self> {
         make_own_dir(&Disk, dir, PRIVATE_MODE).map_err(|e| e.of(FORMAT))?;
         made_here::check_or_note(dir)?;
@@ -49,7 +50,7 @@ impl Table {
         let opened = guarded(dir, || {
             let db = fjall::Database::builder(dir)
                 .cache_size(CACHE_BYTES)
-                // Of several, fjall 3.1 has the first spin while another one compacts.
+                // With several threads, one thread of fjall 3.1 spins while another compacts.
                 .worker_threads(1)
                 .open()?;
             if db.keyspace_exists(FORMER_NAME) {
@@ -69,7 +70,7 @@ impl Table {
         Ok(Self::Files { dir: dir.into(), db, table })
     }
 
-    /// Delete the files of the table, if there are any.
+    /// Delete the table's files, if any.
     pub fn delete(dir: &Path) -> Result<()> {
         Aside::at(&Disk, dir.into()).remove("delete the index").map_err(|e| e.of(FORMAT))
     }
@@ -78,7 +79,7 @@ impl Table {
         Self::Memory(Mutex::new(Arc::default()))
     }
 
-    /// Write all of it or nothing.
+    /// Write all changes or none.
     pub fn write(&self, writes: &mut Writes) -> Result<()> {
         match self {
             Self::Files { dir, db, table } => guarded(dir, || match writes.len() >= BULK {
@@ -99,7 +100,7 @@ impl Table {
         }
     }
 
-    /// What was written so far is on stable storage when this returns.
+    /// Sync all writes so far to stable storage.
     pub fn sync(&self) -> Result<()> {
         match self {
             Self::Files { dir, db, .. } => guarded(dir, || db.persist(PersistMode::SyncAll)),
@@ -107,15 +108,15 @@ impl Table {
         }
     }
 
-    /// Have the end of this table close nothing. In a forked process, closing waits for ever for
-    /// threads that only the parent has, and lets go of the parent's lock.
+    /// Make the drop of this table close nothing. In a forked process, closing waits forever for
+    /// threads of the parent, and releases the parent's lock.
     pub fn leak(&self) {
         if let Self::Files { db, table, .. } = self {
             std::mem::forget((db.clone(), table.clone()));
         }
     }
 
-    /// The value of a key, as of now.
+    /// The current value of a key.
     pub fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
         match self {
             Self::Files { dir, table, .. } => guarded(dir, || table.get(key)),
@@ -123,7 +124,7 @@ impl Table {
         }
     }
 
-    /// The table as it is now, whatever is written later.
+    /// A snapshot of the table.
     pub fn view(&self) -> View {
         match self {
             Self::Files { dir, db, table } => View::Files {
@@ -152,7 +153,7 @@ fn journal(
     table: &fjall::Keyspace,
     writes: &mut Writes,
 ) -> fjall::Result<()> {
-    // In the page cache when this returns, so that it survives the death of the process.
+    // The write is in the page cache on return, and survives a crash of the process.
     let mut batch = db.batch().durability(Some(PersistMode::Buffer));
     for (key, value) in writes.sorted() {
         match value {
@@ -176,7 +177,7 @@ impl View {
         }
     }
 
-    /// The entries from a key to before another.
+    /// The entries from one key up to another, exclusive.
     pub fn range(&self, from: Vec<u8>, end: Vec<u8>) -> Entries {
         match self {
             Self::Files { dir, snapshot, table } => {
@@ -190,7 +191,7 @@ impl View {
     }
 }
 
-/// Entries of a range. After an error there may be more.
+/// Entries of a range. More entries may follow an error.
 pub enum Entries {
     Files { dir: Arc<Path>, range: fjall::Iter },
     Memory { entries: Arc<Sorted>, next: Bound<Vec<u8>>, end: Vec<u8> },
@@ -221,7 +222,7 @@ impl Iterator for Entries {
     }
 }
 
-/// Damaged files may make fjall panic, which is an error like those that it gives.
+/// Turn a panic of fjall on damaged files into an error.
 fn guarded<T>(dir: &Path, call: impl FnOnce() -> fjall::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(done) => done.map_err(|error| named(dir, error)),
@@ -243,7 +244,7 @@ fn named(dir: &Path, error: fjall::Error) -> Error {
     .at(dir)
 }
 
-/// The error of the operating system, unless it only says that files lack what they had.
+/// The error of the operating system, unless it reports only that files are too short.
 fn system(error: fjall::Error) -> Result<io::Error, fjall::Error> {
     let found = match &error {
         fjall::Error::Io(error) => Some(error),

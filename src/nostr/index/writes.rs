@@ -1,8 +1,8 @@
-//! Entries to be written, sorted before they are.
+//! Collect entries for a write, and sort them.
 //!
-//! They are sorted in runs that fit into the processor's cache, and the runs are merged, each read from
-//! its beginning to its end: to fetch each entry of a large heap from where it lies takes longer than
-//! all the rest.
+//! The entries are sorted in runs of the size of the processor's cache. A merge then reads each run
+//! from its beginning to its end. To fetch each entry of a large heap from its place would take
+//! longer than all other work.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -10,15 +10,15 @@ use std::collections::binary_heap::PeekMut;
 
 use crate::slice::part;
 
-/// So many entries are sorted at once.
+/// The number of entries in a run.
 const RUN_ENTRIES: usize = 16_384;
 
-/// Values by keys; of two for one key the later counts.
+/// Values by keys; the later of two values for one key wins.
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// Sorted, each key once.
+    /// The sorted runs, each key once.
     runs: Vec<Sorted>,
-    /// What comes, until it is sorted.
+    /// The new entries, not yet sorted.
     last: Sorted,
     count: usize,
 }
@@ -35,7 +35,7 @@ struct Entry {
     head: u64,
     at: u32,
     key_len: u16,
-    /// None: the key is removed.
+    /// `None` removes the key.
     value_len: Option<u16>,
 }
 
@@ -50,12 +50,12 @@ impl Writes {
         self.push(key, None);
     }
 
-    /// How many entries there are, those counted twice that were written twice.
+    /// The number of entries; repeated keys count twice.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// The keys in their order, each once, with the value or none to remove.
+    /// The keys in order, each once, with the value, or `None` to remove the key.
     pub fn sorted(&mut self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.end_run();
         let runs = &self.runs;
@@ -100,7 +100,7 @@ impl Writes {
         let (run, mut sorted) = (&mut self.last, Sorted::default());
         let bytes = &run.bytes;
         let key = |entry: &Entry| part(bytes, entry.key());
-        // The later of two with one key comes first, and is kept.
+        // The later of two entries with one key sorts first, and stays.
         run.entries.sort_unstable_by(|a, b| {
             let keys = a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b)));
             keys.then(b.at.cmp(&a.at))
@@ -143,7 +143,7 @@ impl Sorted {
     }
 }
 
-/// The next entry of a run. Of two with one key, that of the later run comes first.
+/// The next entry of a run. For one key, the later run sorts first.
 struct Head<'a> {
     head: u64,
     key: &'a [u8],
@@ -208,7 +208,7 @@ mod tests {
         let count = 4 * RUN_ENTRIES as u32 + 5;
         let mut expected = std::collections::BTreeMap::new();
         for number in 0..count {
-            // Keys in no order, each of them a few times.
+            // Keys in random order, each a few times.
             let key = (number.wrapping_mul(0x9E37_79B9) % (count / 2)).to_be_bytes();
             let value = number.to_be_bytes();
             match number % 3 {
