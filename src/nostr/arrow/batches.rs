@@ -1,8 +1,8 @@
 //! Events as Arrow record batches, straight from the pages.
 //!
-//! Of a long walk along a whole store, all but the first batch are made in rounds: each core makes those of
-//! one part of a segment, and the round ends before its first batch is given. So no thread lives between
-//! two calls, and what is made ahead is a batch or two for each core.
+//! A long walk of a whole store makes all batches but the first in rounds. In a round, each core
+//! makes the batches of one part of a segment. The round ends before the caller gets its first
+//! batch. So no thread lives between two calls, and only a batch or two per core are made ahead.
 
 use std::collections::VecDeque;
 
@@ -20,23 +20,24 @@ use crate::nostr::pages::walk::Seen;
 use crate::nostr::store::read::Events;
 use crate::scan::Damage;
 
-/// A batch ends after so many bytes of events that no filter matches, so that callers may end, too.
+/// A batch ends after so many bytes of events without a match, so that the caller regains control.
 const PASSED_BYTES_MAX: usize = 32 << 20;
 
-/// A core takes at least so many bytes of pages at once: a thread that is begun for them costs little.
+/// The least number of page bytes for a core at once, compared with which starting a thread is
+/// cheap.
 const PART_BYTES_MIN: u64 = 8 << 20;
-/// If the pages of one batch take more, one thread makes all batches.
+/// If the pages of one batch are larger, one thread makes all batches.
 const PART_BYTES_MAX: u64 = 128 << 20;
-/// Each core holds a batch, so this bounds the memory.
+/// The limit of cores. Each core holds a batch, so the limit bounds the memory.
 const CORES_MAX: usize = 8;
 
-/// A stream of record batches over a walk. Before an error come the events that were read until then, and
-/// nothing comes after it.
+/// A stream of record batches over a walk. The events read before an error come first; the error
+/// ends the stream.
 #[derive(Debug)]
 pub struct Batches {
     walk: Reader,
     form: Form,
-    /// Batches that are made and not given yet.
+    /// Batches made ahead for later calls.
     made: VecDeque<Made>,
     threads: usize,
     part_bytes_min: u64,
@@ -44,7 +45,7 @@ pub struct Batches {
     ended: bool,
 }
 
-/// What batches are made of.
+/// The form of the batches.
 #[derive(Debug)]
 struct Form {
     filters: Option<Vec<Filter>>,
@@ -54,22 +55,23 @@ struct Form {
     bytes_max: usize,
 }
 
-/// Where batches are made from.
+/// The source of the batches.
 #[derive(Debug)]
 struct Reader {
     events: Events,
-    /// Stepped onto already, but did not fit the batch before.
+    /// The event of the last step, if it did not fit the batch before.
     carried: Option<Seen>,
-    /// What ended the batch before.
+    /// The error that ended the batch before.
     failed: Option<Error>,
-    /// Room that the columns of the batch before took.
+    /// The size of the previous batch's columns.
     room: Vec<Room>,
     walked: Walked,
-    /// How many of the damages were given with a batch.
+    /// The number of damages already returned with a batch.
     noted: usize,
 }
 
-/// How many rows came of how many bytes of records and pages, those included that no filter matches.
+/// The rows made so far, and the bytes read for them in records and pages. Bytes of events without
+/// a match count, too.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walked {
     rows: u64,
@@ -85,8 +87,8 @@ struct Made {
 }
 
 impl Batches {
-    /// Batches of at most `rows_max` events, closed once their records have `bytes_max` bytes. Where a
-    /// store is read on several cores, some are closed earlier.
+    /// Make batches of at most `rows_max` events, closed once their records have `bytes_max` bytes.
+    /// A walk on several cores closes some batches earlier.
     pub fn new(events: Events, columns: Vec<Column>, rows_max: usize, bytes_max: usize) -> Self {
         let (schema, room) = (Column::schema(&columns), vec![Room::default(); columns.len()]);
         let (rows_max, bytes_max) = (rows_max.max(1), bytes_max.clamp(1, 1 << 30));
@@ -101,8 +103,8 @@ impl Batches {
         }
     }
 
-    /// Only the events that any of these filters matches; refused if one has a limit, which is for
-    /// the newest events. Where they match little, a batch may have no rows.
+    /// Return only the events that match any of these filters. A filter with a limit is refused,
+    /// because a limit asks for the newest events. If matches are rare, a batch may have no rows.
     ///
     /// # Errors
     ///
@@ -122,12 +124,12 @@ impl Batches {
         self.form.schema.clone()
     }
 
-    /// The damaged pages passed over so far. The reason begins with the segment.
+    /// The skipped damaged pages so far. The reason begins with the segment.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// The next batch; none after an error.
+    /// The next batch; `None` after an error.
     fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         while !self.ended {
             if self.made.is_empty() {
@@ -150,10 +152,11 @@ impl Batches {
         None
     }
 
-    /// The next parts, one for each core; none, where the walk goes on in this thread.
+    /// The next parts, one for each core; none if the walk continues in this thread.
     fn take_parts(&mut self) -> Vec<Reader> {
         let walk = &mut self.walk;
-        // The first batch alone: many callers want no more, and it tells how large a part is.
+        // The first batch is made alone: many callers need no more, and its size decides the size
+        // of a part.
         if self.threads < 2 || walk.walked.page_bytes == 0 || walk.is_between() {
             return Vec::new();
         }
@@ -190,7 +193,7 @@ impl Batches {
                 self.walk.walked = walked;
             }
         }
-        // Callers may end where a filter matches little.
+        // Return to callers between rounds, even if matches are rare.
         if self.form.filters.is_some() && self.made.iter().all(|made| made.batch.is_none()) {
             let (batch, damages) = (RecordBatch::new_empty(self.schema()), Vec::new());
             self.made.push_back(Made { batch: Some(Ok(batch)), damages });
@@ -204,7 +207,7 @@ impl Reader {
         Self { events, carried, failed, room, walked, noted: 0 }
     }
 
-    /// Whether something comes before its next event.
+    /// Whether the reader has an item before its next event.
     fn is_between(&self) -> bool {
         self.carried.is_some() || self.failed.is_some()
     }
@@ -224,7 +227,7 @@ impl Reader {
 }
 
 impl Form {
-    /// Pages that make a batch which is nearly full: a little more would end in a short one.
+    /// The size of pages for a nearly full batch: a little more would end in a short extra batch.
     fn part_bytes(&self, walked: Walked) -> u64 {
         let pages =
             |limit: usize, done: u64| limit as f64 * walked.page_bytes as f64 / done.max(1) as f64;
@@ -258,7 +261,7 @@ impl Form {
             let Some(seen) = seen else { break };
             let Some((at, looker)) = walk.events.at(seen) else { break };
             let page_bytes = looker.end_of(seen) - u64::from(at.offset);
-            // Every offset of a text is below the sum of the records, and must be 31 bits.
+            // Every offset of a text is below the sum of the records, and must fit 31 bits.
             let record_len = looker.bytes(seen).len();
             if bytes + record_len > i32::MAX as usize {
                 walk.carried = Some(seen);

@@ -27,19 +27,19 @@ pub enum Column {
     CreatedAt,
     /// Kind: int32.
     Kind,
-    /// Tags: lists of lists of texts. Nothing is lost: every value of a tag is text.
+    /// Tags: lists of lists of texts, without loss, because every value of a tag is text.
     Tags,
     /// Content: text.
     Content,
     /// Signature: 64 bytes.
     Sig,
-    /// What the store notes, 1 deleted, 2 replaced, and 64 if it is lossy: int32.
+    /// The store's notes, as an int32: 1 deleted, 2 replaced, and 64 for a lossy event.
     Flags,
-    /// Number of the segment in which it lies: int64.
+    /// Number of the event's segment: int64.
     Segment,
-    /// The first byte of its first page in the segment: int64.
+    /// The first byte of the event's first page in the segment: int64.
     Offset,
-    /// Bytes of its pages: int64.
+    /// Size of the event's pages in bytes: int64.
     Length,
 }
 
@@ -107,7 +107,7 @@ impl Column {
     }
 }
 
-/// A tag in the list of them.
+/// A tag in the list of tags.
 pub(super) fn tag_field() -> Arc<Field> {
     Arc::new(Field::new_list_field(DataType::List(text_field()), false))
 }

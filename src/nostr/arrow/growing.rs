@@ -13,7 +13,7 @@ use crate::columns::{Int32Column, Int64Column};
 use crate::nostr::bytes::record::Parts;
 use crate::nostr::bytes::tags::TagsRef;
 
-/// How much a column took: a batch is mostly as large as the one before.
+/// The size of a column, as a guess for the next batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
     rows: usize,
@@ -22,7 +22,7 @@ pub struct Room {
     texts: usize,
 }
 
-/// A column while it grows.
+/// A column under construction.
 pub enum Growing {
     Id(Bytes),
     Pubkey(Bytes),
@@ -38,7 +38,7 @@ pub enum Growing {
 }
 
 impl Growing {
-    /// An empty column with room for as much.
+    /// An empty column with room for another column's size.
     pub fn new(column: Column, room: Room) -> Self {
         match column {
             Column::Id => Self::Id(Bytes::new(KEY_BYTES, room)),
@@ -55,7 +55,7 @@ impl Growing {
         }
     }
 
-    /// Add what it has of an event; nothing to the columns of what the store knows of it.
+    /// Add a field of an event. Columns with the store's notes are filled elsewhere.
     #[inline]
     pub fn push(&mut self, parts: &Parts<'_>) {
         match self {
@@ -70,7 +70,7 @@ impl Growing {
         }
     }
 
-    /// Add a place without an event, which is null if `finish` says so.
+    /// Add a placeholder without an event, which is null if `finish` receives a null for it.
     pub fn push_nothing(&mut self) {
         match self {
             Self::Id(column) | Self::Pubkey(column) | Self::Sig(column) => column.push_zeros(),
@@ -82,7 +82,7 @@ impl Growing {
         }
     }
 
-    /// How much it has.
+    /// The size of the column so far.
     pub fn room(&self) -> Room {
         match self {
             Self::Id(column) | Self::Pubkey(column) | Self::Sig(column) => {
@@ -95,7 +95,7 @@ impl Growing {
         }
     }
 
-    /// The array. Of these, columns of what the store knows are never null.
+    /// The array. Columns with the store's notes are never null.
     pub fn finish(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
         Ok(match self {
             Self::Id(column) | Self::Pubkey(column) | Self::Sig(column) => column.finish(nulls)?,
@@ -111,7 +111,7 @@ impl Growing {
     }
 }
 
-/// A column of byte strings of one size.
+/// A column of byte strings of one length.
 pub struct Bytes {
     size: i32,
     values: Vec<u8>,
@@ -132,7 +132,7 @@ impl Bytes {
     }
 }
 
-/// A column of texts. The caller sees to it that they are shorter than 2^31 bytes together.
+/// A column of texts. The caller keeps their total below 2^31 bytes.
 pub struct Texts {
     values: Vec<u8>,
     ends: Vec<i32>,
@@ -166,9 +166,9 @@ impl Texts {
 
 /// A column of lists of lists of texts.
 pub struct TagsColumn {
-    /// Where the tags of an event end.
+    /// The ends of each event's tags.
     events: Vec<i32>,
-    /// Where the texts of a tag end.
+    /// The ends of each tag's texts.
     tags: Vec<i32>,
     texts: Texts,
 }

@@ -1,4 +1,4 @@
-//! Events of JSON lines as Arrow record batches: parsed and checked as an import does it.
+//! Events of JSON lines as Arrow record batches, parsed and checked as in an import.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::nostr::bytes::record;
 use crate::nostr::pages::options::Options;
 use crate::nostr::store::records::Records;
 
-/// The columns of an event that are not the store's.
+/// The columns of an event without the store's columns.
 const COLUMNS: [Column; 7] = [
     Column::Id,
     Column::Pubkey,
@@ -25,17 +25,17 @@ const COLUMNS: [Column; 7] = [
     Column::Content,
     Column::Sig,
 ];
-/// The column of what is wrong with a line.
+/// The column with the error of a line.
 const ERROR: &str = "error";
 /// Offsets of texts have 31 bits.
 const BYTES_MAX: usize = i32::MAX as usize;
 
 /// Events of JSON lines, parsed and checked into the columns of a record batch.
 ///
-/// One row a line, in their order: the columns `id`, `pubkey`, `created_at`, `kind`, `tags`, `content`
-/// and `sig`, typed as a store's [`Batches`](crate::nostr::Batches) are, and `error`, which is null where the
-/// event is good. Elsewhere it says what is wrong with the line, in the words of [`BadLine::reason`],
-/// and the other columns are null. All are null where a line is empty.
+/// Each line makes one row, in order. The columns are `id`, `pubkey`, `created_at`, `kind`, `tags`,
+/// `content` and `sig`, with the types of a store's [`Batches`](crate::nostr::Batches), and
+/// `error`. `error` is null for a good event. For a bad line, `error` has the text of
+/// [`BadLine::reason`], and the other columns are null. For an empty line, all columns are null.
 ///
 /// [`BadLine::reason`]: crate::nostr::BadLine::reason
 pub struct ParsedLines {
@@ -46,14 +46,14 @@ pub struct ParsedLines {
     is_event: Vec<bool>,
     is_error: Vec<bool>,
     bytes: usize,
-    /// Of the event that is being added.
+    /// The record of the event being added.
     record: Records,
     scratch: Vec<u8>,
 }
 
 impl ParsedLines {
-    /// No lines yet. Of the options of an import, `check` and `line_bytes_max` count; of a store's,
-    /// those that say which events it takes.
+    /// Start without lines. From the options of an import, `check` and `line_bytes_max` count; from
+    /// the options of a store, the limits for events.
     pub fn new(options: ImportOptions, store: Options) -> Self {
         Self {
             options,
@@ -75,11 +75,12 @@ impl ParsedLines {
         Arc::new(Schema::new(fields.chain([error]).collect::<Vec<_>>()))
     }
 
-    /// Add a line, whose end may be missing. An event that a store refuses for its size is wrong, too.
+    /// Add a line, with or without its line break. An event too large for a store is an error of
+    /// the line, too.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::TooLarge`], and nothing is added, where a batch would have columns of 2 GiB.
+    /// [`ErrorKind::TooLarge`], without adding the line, if a column would reach 2 GiB.
     pub fn push(&mut self, line: &[u8]) -> Result<()> {
         self.record.clear();
         let (options, store, scratch) = (&self.options, &self.store, &mut self.scratch);
@@ -107,12 +108,12 @@ impl ParsedLines {
         Ok(())
     }
 
-    /// Lines so far.
+    /// The number of lines so far.
     pub fn len(&self) -> usize {
         self.is_event.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

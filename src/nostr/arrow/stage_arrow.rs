@@ -1,4 +1,4 @@
-//! Staging of events from Arrow record batches, as [`Batches`](crate::nostr::Batches) gives them.
+//! Stage events from Arrow record batches in the form of [`Batches`](crate::nostr::Batches).
 
 use std::ops::Range;
 
@@ -19,11 +19,11 @@ use crate::nostr::store::transact::Stage;
 const SECOND: i64 = 1_000_000;
 
 impl Stage {
-    /// Add the events of a record batch, whose columns are found by their names: `id`, `pubkey` and
-    /// `sig` (fixed-size binary, or binary), `created_at` (microseconds with a time zone, or int64
-    /// seconds), `kind` (int32 or int64), `tags` and `content`. Further columns count for nothing.
+    /// Add the events of a record batch. Columns are found by their names: `id`, `pubkey` and `sig`
+    /// (fixed-size binary, or binary), `created_at` (microseconds with a time zone, or int64
+    /// seconds), `kind` (int32 or int64), `tags` and `content`. Other columns are ignored.
     ///
-    /// A batch that is refused may be staged up to the row that the error names.
+    /// A refused batch may be staged up to the row named in the error.
     ///
     /// # Errors
     ///
@@ -140,7 +140,8 @@ impl<'a> Bytes<'a> {
 impl<'a> Numbers<'a> {
     fn times(array: &'a ArrayRef) -> Result<Self> {
         match array.data_type() {
-            // Whatever the time zone, the number is of UTC. Without one, it is of a clock somewhere.
+            // With any time zone, the number counts in UTC. Without a time zone, the number belongs
+            // to an unknown clock.
             DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
                 array.as_primitive_opt::<TimestampMicrosecondType>().map(Self::Micros)
             }
@@ -176,7 +177,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// A number from 0 to its highest.
+/// A number from 0 to a limit.
 trait Bounded {
     const MOST: u32;
 }
@@ -225,7 +226,7 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Which items a list has.
+/// The items of a list.
 fn range(lists: &ListArray, at: usize) -> Range<usize> {
     let offset = |at: usize| lists.value_offsets().get(at).map_or(0, |&offset| offset as usize);
     offset(at)..offset(at + 1)

@@ -1,4 +1,4 @@
-//! What several threads make is what one makes, however small the parts are.
+//! Several threads make the same batches as one thread, however small the parts are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const SEGMENT: &str = "/events/data/segments/data.0.seg";
 const COLUMNS: [Column; 5] =
     [Column::Segment, Column::Offset, Column::Length, Column::Id, Column::Flags];
 
-/// One event in each page but for some of 4 and some of 20, which is more than a part of them.
+/// One event in each page, except some events of 4 pages and some of 20, more than a part has.
 fn store(storage: Arc<dyn Storage>, events: u32) -> EventStore {
     let options = Options {
         storage,
@@ -118,7 +118,7 @@ fn parts_made_at_once_give_what_one_walk_gives() {
     }
 }
 
-/// Damage of any length, at any place in parts: each is reported once, by where it begins.
+/// Damage of any length, at any place in the parts: each damage is reported once, by its beginning.
 #[test]
 fn damage_across_parts_is_what_one_walk_says() {
     let memory = Memory::new();
@@ -156,7 +156,7 @@ fn damage_across_parts_is_what_one_walk_says() {
     assert!(met as u64 > 2 * pages, "{met}");
 }
 
-/// The damage of a batch is not known before the batch is given.
+/// A caller learns of a batch's damage together with the batch.
 #[test]
 fn damage_is_known_with_the_batch_after_it() {
     let memory = Memory::new();
@@ -185,7 +185,8 @@ fn a_stream_that_is_dropped_read_few_parts() {
     assert!(read < 10 * 4 * PAGE + 3 * PART + 20 * PAGE, "{read}");
 }
 
-/// Whichever read fails: what is given before is right, the error is the disk's, and nothing follows.
+/// Whichever read fails: the rows before are right, the error comes from the disk, and nothing
+/// follows.
 #[cfg(feature = "sim")]
 #[test]
 fn a_disk_that_fails_ends_the_stream() {
