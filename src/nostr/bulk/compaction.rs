@@ -1,15 +1,16 @@
-//! Compaction: what counts is copied to new segments, and the old ones go.
+//! Compaction: copy the current events to new segments, and delete the old segments.
 //!
-//! 1. A checkpoint: nothing that opening replays speaks of the old segments.
-//! 2. New segments get the events that count. No manifest names them: a crash leaves copies, which
-//!    opening removes.
-//! 3. They are synced, and the manifest names them in place of the old ones, in one step.
-//! 4. The old ones are deleted. A crash before leaves files that no manifest names, whose events that
-//!    count are all in the new ones: opening removes them.
+//! 1. Make a checkpoint, so that opening replays no entry about the old segments.
+//! 2. Copy the current events to new segments, which no manifest lists yet. A crash leaves copies,
+//!    and opening removes them.
+//! 3. Sync the new segments, and list them in the manifest in place of the old segments, in one
+//!    step.
+//! 4. Delete the old segments. A crash before the deletion leaves unlisted files, whose current
+//!    events are all in the new segments: opening removes the files.
 //!
-//! Steps 2 to 4 are done for some old segments after the others, so that a crash or an error costs the
-//! work on some of them: those that were done have nothing to drop any more, and the next compaction
-//! goes on with the rest.
+//! Steps 2 to 4 run for a few old segments at a time, so that a crash or an error costs little
+//! work. Finished segments have nothing left to drop, and the next compaction continues with the
+//! rest.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
@@ -32,18 +33,18 @@ use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::Moved;
 use crate::slice;
 
-/// Old segments whose events fill so many new ones are compacted in one step.
+/// The number of new segments that one step of a compaction fills.
 const STEP_SEGMENTS: u64 = 4;
-/// Records are copied in parts of about so many bytes of old pages.
+/// The bytes of old pages in one part of the copied records.
 const PART_BYTES: u64 = 1 << 20;
-/// At most so many parts wait to be written.
+/// The number of parts that may wait for a write.
 const PARTS_WAITING: usize = 4;
-/// Fewer bytes are not worth a thread.
+/// The number of bytes below which a thread is not worth its start.
 const THREAD_BYTES: u64 = 16 << 20;
-/// After so many bytes a sync begins.
+/// The number of bytes after which a sync begins.
 const SYNC_BYTES: u64 = 16 << 20;
 
-/// What compacting does.
+/// The report of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionReport {
@@ -53,15 +54,15 @@ pub struct CompactionReport {
     pub written: Vec<u32>,
     /// Events copied.
     pub kept: u64,
-    /// Deleted events that go.
+    /// Deleted events to drop.
     pub deleted: u64,
-    /// Replaced events that go.
+    /// Replaced events to drop.
     pub replaced: u64,
-    /// Events that go because their time is over.
+    /// Expired events to drop.
     pub expired: u64,
     /// Size of the old segments, bytes.
     pub bytes_before: u64,
-    /// Size of the new segments, bytes; in a dry run what it would be, about.
+    /// Size of the new segments, bytes; in a dry run an estimate.
     pub bytes_after: u64,
 }
 
@@ -79,17 +80,18 @@ impl CompactionReport {
 
 impl EventStore {
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
-    /// part of the bytes; 0 is each that has any of them, and `None` is the [`Options::compaction_ratio`].
-    /// Segments with nothing to drop stay as they are. Other calls on the store wait until it ends; walks that
-    /// have begun go on. A dry run only says what would go, and a store that is open for reading will do.
+    /// share of the bytes. 0 selects each segment with any such event, and `None` stands for the
+    /// [`Options::compaction_ratio`]. Segments with nothing to drop stay unchanged. Other calls on
+    /// the store wait until the end; running walks continue. A dry run only reports, and works on a
+    /// store open for reading, too.
     ///
     /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
     ///
     /// # Errors
     ///
-    /// A damaged segment is [`ErrorKind::Corrupt`], and it stays: what is damaged would be lost. That is seen
-    /// before anything changes, but for damage that comes while the compaction is at work: then what was
-    /// compacted by then stays so.
+    /// [`ErrorKind::Corrupt`] for a damaged segment, which stays, because a copy would lose the
+    /// damaged events. The check comes before the first change. If damage appears during the
+    /// compaction, the segments compacted so far stay compacted.
     pub fn compact(
         &self,
         ratio: impl Into<Option<f64>>,
@@ -98,9 +100,9 @@ impl EventStore {
         self.compact_with(ratio, dry_run, &mut |_, _| Ok(()))
     }
 
-    /// The same; `progress` is called with bytes done and bytes in all, which are more once it is known
-    /// what is copied. An error of it ends the work: what was compacted by then stays so. It must not
-    /// call the store.
+    /// Compact the store, and call `progress` with the bytes done and the total. The total grows
+    /// once the events to copy are known. An error of `progress` ends the work; the segments
+    /// compacted so far stay compacted. `progress` must not call the store.
     ///
     /// # Errors
     ///
@@ -182,7 +184,7 @@ impl Shared {
         Ok(report)
     }
 
-    /// Which old segments go in one step.
+    /// The groups of old segments, one group a step.
     fn steps(&self, shares: &BTreeMap<u32, Fragmentation>) -> Vec<Vec<u32>> {
         let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_size());
         let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -200,18 +202,19 @@ impl Shared {
         steps
     }
 
-    /// Delete the copies: what they hold may be deleted from now on.
+    /// Delete the copies, because later deletions would not reach their events.
     pub(crate) fn give_up(&self, state: &mut State, mut targets: Segments, next: u32) {
         let copies: Vec<u32> = targets.by_id.keys().copied().collect();
         if let Err(error) = targets.remove(&copies) {
             state.broken = Some(error.message().to_owned());
         }
-        // What is there in part uses up its number.
+        // A partial file uses up its number.
         state.manifest.next_segment_id = targets.next_free(next);
     }
 
-    /// Copy what counts to new segments, and sync them; they get the numbers from `next` on. Damage is an
-    /// error, unless its pages in these segments are saved: the old ones go.
+    /// Copy the current events to new segments, numbered from `next` on, and sync the segments.
+    /// Damage is an error, unless `saved` has the damaged pages, because the old segments will be
+    /// deleted.
     pub(crate) fn copy(
         &self,
         state: &State,
@@ -234,7 +237,7 @@ impl Shared {
             false => self.read_parts(&old, saved, &mut |part| write(targets, &part))?,
         };
         if targets.by_id.is_empty() {
-            // Without one, nothing in the segments would say that these did not get lost.
+            // Without a new segment, the manifest would list none, and the old segments would look lost.
             targets.create(&self.options, next, now())?;
         }
         let written: Vec<u32> = targets.by_id.keys().copied().collect();
@@ -245,8 +248,8 @@ impl Shared {
         Ok(Moved { kept, gone })
     }
 
-    /// Read in one thread, write in this one, and sync in a third: else the disk would wait until all is
-    /// written.
+    /// Read in one thread, write in this thread, and sync in a third: otherwise the disk would wait
+    /// for the last write.
     fn copy_in_threads(
         &self,
         old: &[Segment],
@@ -255,7 +258,7 @@ impl Shared {
         write: &mut dyn FnMut(&mut Segments, &Part) -> Result<()>,
     ) -> Result<Vec<Location>> {
         thread::scope(|scope| {
-            // An error below drops `parts`, and the thread that reads ends with its next part.
+            // An error below drops `parts`, and the reading thread ends with its next part.
             let (give, parts) = sync_channel(PARTS_WAITING);
             let reading = scope.spawn(move || {
                 self.read_parts(old, saved, &mut |part| give.send(part).map_err(|_| gone()))
@@ -268,7 +271,7 @@ impl Shared {
                     continue;
                 }
                 syncing.take().map_or(Ok(()), joined)?;
-                // There is no target until an event is kept.
+                // No target exists before the first kept event.
                 if let Some(open) = targets.by_id.values().next_back() {
                     let segment = open.segment.clone();
                     (unsynced, syncing) = (0, Some(scope.spawn(move || segment.sync())));
@@ -279,7 +282,7 @@ impl Shared {
         })
     }
 
-    /// Read the events that count, in parts; gives where the others lie.
+    /// Read the current events in parts; returns the locations of the others.
     fn read_parts(
         &self,
         old: &[Segment],
@@ -296,7 +299,8 @@ impl Shared {
                 let found = match found {
                     Found::Record(found) => found,
                     Found::Damage(damage) if is_within(&damage, id, saved) => continue,
-                    // It was intact when it was looked at: a page goes bad, or a read does.
+                    // The earlier look found no damage: a page has gone bad since, or a read
+                    // failed.
                     Found::Damage(damage) => return Err(segment.damaged(&damage)),
                 };
                 part.page_bytes += u64::from(found.end - found.offset);
@@ -345,7 +349,7 @@ impl Shared {
                 let id = targets.last().map_or(Ok(next), manifest::after)?;
                 targets.create(&self.options, id, now())?;
             }
-            // One at least: an event may be larger than a segment is meant to be.
+            // At least one record: an event may be larger than the limit of a segment.
             let fits = self.fitting(targets, rest)?.max(1);
             let (these, later) = rest.split_at(fits);
             let places = targets.append(these)?;
@@ -356,7 +360,7 @@ impl Shared {
         Ok(())
     }
 
-    /// How many of some records the last segment has room for.
+    /// The number of records for which the last segment has room.
     fn fitting(&self, targets: &mut Segments, records: &[&[u8]]) -> Result<usize> {
         let room = targets.room(self.options.segment_size())?;
         let active = &targets.active()?.segment;
@@ -368,7 +372,7 @@ impl Shared {
         Ok(fits.count())
     }
 
-    /// Have the manifest name the new segments, and delete the old ones.
+    /// List the new segments in the manifest, and delete the old segments.
     pub(crate) fn swap(
         &self,
         state: &mut State,
@@ -388,18 +392,18 @@ impl Shared {
     }
 }
 
-/// Records to be written.
+/// Records to write.
 #[derive(Default)]
 struct Part {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Their ids and times.
+    /// The records' ids and times.
     events: Vec<(Id, u32)>,
-    /// Size of the old pages, those included that are not copied.
+    /// Size of the old pages, including pages not copied.
     page_bytes: u64,
 }
 
-/// Whether damage in a segment is among the pages that are saved.
+/// Whether damage in a segment is among the saved pages.
 fn is_within(damage: &PageDamage, segment: u32, saved: &[(u32, PageDamage)]) -> bool {
     let has_all = |part: &PageDamage| part.offset <= damage.offset && damage.end <= part.end;
     saved.iter().any(|(of, part)| *of == segment && has_all(part))

@@ -10,23 +10,24 @@ use crate::scan::OnCorrupt;
 
 const WRITE_BYTES: usize = 1 << 20;
 
-/// What an export wrote.
+/// The report of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportReport {
     /// Events.
     pub events: u64,
-    /// Of these, events that lack names of tags: their ids do not verify.
+    /// Exported events that lack tag names: their ids do not verify.
     pub lossy: u64,
 }
 
 impl EventStore {
-    /// Write events as JSON lines in the order in which they were stored. `progress` is called with how
-    /// many there are so far.
+    /// Write events as JSON lines in the order of storage. `progress` gets the number of events so
+    /// far.
     ///
     /// # Errors
     ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless it is passed over, and if the target
-    /// cannot be written. An error of `progress` ends the work and is returned.
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the export skips
+    /// damage, and if the target cannot be written. An error of `progress` ends the work and is
+    /// returned.
     pub fn export(
         &self,
         out: &mut dyn Write,

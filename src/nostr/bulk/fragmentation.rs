@@ -1,4 +1,5 @@
-//! Which stored events a compaction keeps, and how many bytes of a segment the others take.
+//! Decide which stored events a compaction keeps, and count the bytes of the others in each
+//! segment.
 
 use super::split::ranges;
 use crate::error::Result;
@@ -11,30 +12,30 @@ use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::store::handle::EventStore;
 
-/// A core looks at so many bytes at a time.
+/// The number of bytes in one task of a core.
 const LOOK_BYTES: u64 = 8 << 20;
 
-/// What a compaction would find in a segment.
+/// The effect of a compaction on a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fragmentation {
     /// The number of the segment.
     pub segment: u32,
-    /// Events that would be kept.
+    /// Events to keep.
     pub kept: u64,
     /// Deleted events.
     pub deleted: u64,
     /// Replaced events.
     pub replaced: u64,
-    /// Events whose time is over.
+    /// Expired events.
     pub expired: u64,
-    /// Bytes of the events that would be kept.
+    /// Bytes of the events to keep.
     pub live_bytes: u64,
-    /// Bytes of those that would go.
+    /// Bytes of the events to drop.
     pub dead_bytes: u64,
 }
 
 impl Fragmentation {
-    /// Which part of the bytes is of events that would go.
+    /// The share of the bytes in events to drop.
     pub fn share(&self) -> f64 {
         match self.live_bytes + self.dead_bytes {
             0 => 0.0,
@@ -42,7 +43,7 @@ impl Fragmentation {
         }
     }
 
-    /// Whether events would go that take at least this part of the bytes.
+    /// Whether the events to drop take at least this share of the bytes.
     pub fn is_due(&self, ratio: f64) -> bool {
         self.dead_bytes > 0 && self.share() >= ratio
     }
@@ -61,7 +62,7 @@ impl Fragmentation {
         self.dead_bytes += bytes;
     }
 
-    /// What is in the next part of the segment.
+    /// Add the counts of the segment's next part.
     fn join(&mut self, next: Self) {
         self.kept += next.kept;
         self.deleted += next.deleted;
@@ -73,12 +74,12 @@ impl Fragmentation {
 }
 
 impl EventStore {
-    /// What a compaction would find in each segment, on all cores; `progress` is called with bytes done
-    /// and bytes in all, and an error of it ends the work.
+    /// The effect of a compaction on each segment, computed on all cores. `progress` gets the bytes
+    /// done and the total, and an error of `progress` ends the work.
     ///
     /// # Errors
     ///
-    /// A damaged segment is [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt).
+    /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) for a damaged segment.
     pub fn fragmentation(
         &self,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
@@ -91,8 +92,8 @@ impl EventStore {
         Ok(found)
     }
 
-    /// Whether there is a segment that a compaction by [`Options::compaction_ratio`] would write again.
-    /// Reads all of them.
+    /// Whether a compaction by [`Options::compaction_ratio`] would rewrite any segment. Reads all
+    /// segments.
     ///
     /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
     ///

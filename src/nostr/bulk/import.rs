@@ -17,42 +17,43 @@ use crate::nostr::store::records::Records;
 use crate::setters::setters;
 use crate::slice;
 
-/// Lines are handed to a core in parts of about this size.
+/// The size of the parts of lines handed to a core.
 const PART_BYTES: usize = 1 << 20;
-/// Bad lines beyond this are counted and written aside only.
+/// The number of bad lines to keep in the report; later bad lines are counted and written to
+/// `aside` only.
 const BAD_LINES_KEPT: usize = 1000;
 
-/// What is checked of an event besides its form.
+/// The checks of an event, in addition to its form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Check {
-    /// Nothing.
+    /// No check.
     None,
-    /// That its id is the hash of its content.
+    /// The id must be the hash of the content.
     #[default]
     Id,
-    /// Also that its signature is its author's.
+    /// The id must be the hash, and the signature must be the author's.
     Signature,
 }
 
-/// How events are imported; see the fields.
+/// The options of an import; see the fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// What is checked of each event.
+    /// The checks of each event.
     pub check: Check,
-    /// How many threads parse and check; 0: as many as there are cores.
+    /// The number of threads that parse and check; 0 stands for the number of cores.
     pub threads: usize,
-    /// A longer line is bad, bytes.
+    /// The limit of a line, bytes: a longer line is bad.
     pub line_bytes_max: usize,
-    /// Whether the first bad line ends the import; else it is reported, and the rest goes on.
+    /// Whether the first bad line ends the import. Otherwise the import reports the line and
+    /// continues.
     pub stop_at_bad: bool,
-    /// What an import of the same lines did before it was interrupted: so many bytes are passed over
-    /// without a look, and its counts go on. Call
-    /// [`EventStore::sync`](crate::nostr::EventStore::sync) before you keep a report: a power cut may take
-    /// events that are not committed.
+    /// The report of an interrupted import of the same lines: the import skips as many bytes
+    /// unread, and continues the counts. Call [`EventStore::sync`](crate::nostr::EventStore::sync)
+    /// before you keep a report: a power cut may lose uncommitted events.
     pub after: ImportReport,
-    /// What an error calls the file of the lines.
+    /// The name of the lines' file in errors.
     pub source: PathBuf,
 }
 
@@ -89,52 +90,52 @@ impl ImportOptions {
     }
 }
 
-/// A line that is no event, or a wrong one, or whose event is too large for the store.
+/// A line without a valid event, or with an event too large for the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// From 1 on.
+    /// The number of the line, from 1 on.
     pub line: u64,
-    /// What is wrong.
+    /// The error of the line.
     pub reason: String,
 }
 
-/// What an import did.
+/// The report of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// Lines read; empty ones count.
+    /// Lines read, including empty lines.
     pub lines: u64,
-    /// Bytes read: those of these lines.
+    /// Bytes of the lines read.
     pub bytes: u64,
     /// Events stored.
     pub stored: u64,
-    /// Of these, events of which a newer version counts.
+    /// Stored events for which a newer version counts.
     pub superseded: u64,
     /// Events that were stored before.
     pub duplicates: u64,
-    /// Events that were not stored because their author deleted them.
+    /// Events not stored, because their author deleted them.
     pub deleted: u64,
-    /// Events that were not stored because their time is over.
+    /// Events not stored, because they are expired.
     pub expired: u64,
-    /// Events of kinds that are not stored.
+    /// Events of kinds that the store does not keep.
     pub ephemeral: u64,
-    /// Lines that are no event, or a wrong one.
+    /// Lines without a valid event.
     pub bad: u64,
-    /// The first 1,000 of them.
+    /// The first 1,000 bad lines.
     pub bad_lines: Vec<BadLine>,
 }
 
-/// Lines, and where they begin.
+/// Lines, and the place of the first.
 struct Chunk {
     first_line: u64,
     text: Vec<u8>,
-    /// Where each line ends.
+    /// The ends of the lines.
     ends: Vec<usize>,
-    /// How many were read; of a line that is too long, not all are in the text.
+    /// The number of bytes read; the text has only a part of a line that is too long.
     bytes: u64,
 }
 
-/// The same, parsed.
+/// The parsed lines of a chunk.
 struct Parsed {
     records: Records,
     bad: Vec<(BadLine, Vec<u8>)>,
@@ -143,16 +144,16 @@ struct Parsed {
 }
 
 impl EventStore {
-    /// Store the events of JSON lines. What is stored already is passed over, so that an import that
-    /// was interrupted is done again, or goes on after what is known of it ([`ImportOptions::after`]).
-    /// `aside` gets the bad lines as they were, each in one call; `progress` is called with what was done
-    /// so far, and may commit the store. Where the lines cannot be read to their end, those before are stored,
-    /// and then that is the error.
+    /// Store the events of JSON lines. Stored events are skipped, so you can repeat an interrupted
+    /// import, or continue after its last known report ([`ImportOptions::after`]). `aside` gets the
+    /// bad lines unchanged, each in one call. `progress` gets the report so far, and may commit the
+    /// store. If reading the lines fails, the lines before are stored, and then the call returns
+    /// the error.
     ///
     /// # Errors
     ///
-    /// Fails if the events cannot be stored. A line that is no event is no error: the report counts it. An error of
-    /// `progress` ends the work and is returned.
+    /// Fails if the events cannot be stored. A bad line is no error: the report counts it. An error
+    /// of `progress` ends the work and is returned.
     pub fn import(
         &self,
         lines: &mut dyn BufRead,
@@ -167,7 +168,7 @@ impl EventStore {
         let mut report = options.after.clone();
         let store = &self.shared.options;
         thread::scope(|scope| {
-            // One queue a thread, taken from in turn: the parts keep their order.
+            // Each thread has a queue, and the queues are read in turn: the parts keep their order.
             let mut workers = Vec::with_capacity(threads);
             for _ in 0..threads {
                 let (give, parts) = sync_channel::<Chunk>(1);
@@ -243,7 +244,7 @@ impl EventStore {
             }
             report.bad += 1;
             if let Some(aside) = aside {
-                // In one piece.
+                // Write the line in one call.
                 text.push(b'\n');
                 let written = aside.write_all(&text);
                 written.map_err(|e| Error::io("write a bad line aside", self.path(), e))?;
@@ -262,7 +263,7 @@ struct Parts<'a> {
     next_line: u64,
     limit: usize,
     source: &'a Path,
-    /// Why there are no more lines, if that is not their end.
+    /// The error that ended the lines, if any.
     failed: Option<Error>,
 }
 
@@ -280,7 +281,7 @@ impl Parts<'_> {
                     ends.push(text.len());
                 }
                 Err(error) => {
-                    // Of the line that was being read, only a part may be there.
+                    // The last line may be incomplete.
                     text.truncate(before);
                     self.failed = Some(error);
                 }
@@ -289,21 +290,22 @@ impl Parts<'_> {
         (!text.is_empty()).then_some(Chunk { first_line, text, ends, bytes })
     }
 
-    /// Add the next line; gives how many bytes it had.
+    /// Add the next line; returns its size in bytes.
     fn line(&mut self, text: &mut Vec<u8>) -> Result<u64> {
-        // The longest line, and its end: what is kept of a longer one is too long without its end, too.
+        // The longest valid line and its line break: the kept part of a longer line is too long
+        // even without the break.
         let kept = (self.limit as u64).saturating_add(2);
         let read = std::io::Read::take(&mut *self.lines, kept).read_until(b'\n', text);
         let read = read.map_err(|e| failed(self.source, e))? as u64;
         if read < kept || text.last() == Some(&b'\n') {
             return Ok(read);
         }
-        // The beginning is kept, so that the line is reported; the rest is passed over.
+        // The beginning is kept, to report the line; the rest is skipped.
         text.push(b'\n');
         Ok(read + self.skip_line()?)
     }
 
-    /// Pass over the rest of a line; gives how many bytes it had.
+    /// Skip the rest of a line; returns its size in bytes.
     fn skip_line(&mut self) -> Result<u64> {
         let (mut skipped, source) = (0, self.source);
         loop {
@@ -318,7 +320,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Pass over so many bytes, or to the end.
+    /// Skip so many bytes, or up to the end.
     fn skip(&mut self, mut bytes: u64) -> Result<()> {
         let source = self.source;
         while bytes > 0 {
@@ -358,14 +360,14 @@ fn parse(part: &Chunk, options: &ImportOptions, store: &Options) -> Parsed {
     parsed
 }
 
-/// A line without its end.
+/// A line without its line break.
 pub(crate) fn trimmed(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Add the record of a line's event, checked; whether there is one, as an empty line has none. An error
-/// says what is wrong with the line: an event that the store refuses for its size is wrong, too.
+/// Add the checked record of a line's event; returns false for an empty line. An error names the
+/// fault of the line: an event too large for the store is a fault, too.
 pub(crate) fn record_line(
     line: &[u8],
     records: &mut Records,
@@ -383,7 +385,7 @@ fn event_in(
     options: &ImportOptions,
     scratch: &mut Vec<u8>,
 ) -> Result<Option<Event>, String> {
-    // First: of a longer line, only the beginning may be there.
+    // This check comes first: a longer line may be incomplete.
     if line.len() > options.line_bytes_max {
         return Err(format!("longer than {} bytes", options.line_bytes_max));
     }

@@ -1,4 +1,4 @@
-//! Cutting a store at events into parts that can be read apart, by other processes as well.
+//! Split a store at events into parts for separate readers, even in other processes.
 
 use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,8 +15,8 @@ use crate::scan::OnCorrupt;
 use crate::storage::{Access, located};
 
 impl EventStore {
-    /// Cut what is stored now into parts of about `split_bytes` bytes of one segment each. Every part
-    /// but a segment's first begins with an intact event, so that damage is never cut in two.
+    /// Split the stored events into parts of about `split_bytes` bytes of one segment each. Every
+    /// part except a segment's first begins with an intact event, so damage is never split.
     ///
     /// # Errors
     ///
@@ -36,11 +36,11 @@ impl EventStore {
         Ok(splits)
     }
 
-    /// Walk the events of a part. Another segment than the one that was cut is refused.
+    /// Walk the events of a part. The call refuses another segment than the segment of the split.
     ///
     /// # Errors
     ///
-    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) where another log lies at the path; see
+    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) if another log lies at the path; see
     /// [Errors](crate#errors).
     pub fn read_split(
         split: &Split,
@@ -56,13 +56,14 @@ impl EventStore {
     }
 }
 
-/// The segment of a part, up to the part's end, and the bytes between which the part lay. Pages that it had
-/// when it was cut and lost since are damage.
+/// The segment of a part, up to the part's end, and the byte range of the part. Pages lost since
+/// the split are damage.
 pub(crate) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u32, u32)> {
     let path = located(&*options.storage, &split.path)?;
     let (from, to) = (offset(split.offset)?, offset(split.end)?);
     let mut segment = match Segment::open_with(options, &path, Access::Read) {
-        // It was missing when the store was cut into parts: the only part of it begins with its first page.
+        // The segment was missing at the time of the split: its only part begins with its first
+        // page.
         Err(e) if e.kind() == ErrorKind::Missing && split.identity.is_none() => {
             let id = path.file_name().and_then(|name| parse_name(name.to_str()?));
             let segment = Segment::missing_as(&path, id.unwrap_or_default(), from, to)?;
@@ -74,7 +75,7 @@ pub(crate) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
     if let Some(cut) = split.identity {
         let [(_, unknown), (at, sum)] = cut.places();
         let [header, (_, now)] = identity(&segment, at)?.places();
-        // Only an intact event with another id proves that it is another segment.
+        // Only an intact event with another id proves another segment.
         let stands = now == header.1 || sum == unknown;
         let found = [header, (at, if stands { sum } else { now })];
         Identity::of_places(found).check_is(&cut, &path)?;
@@ -83,7 +84,7 @@ pub(crate) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u3
     Ok((segment.until(to), from, to))
 }
 
-/// The bytes between which parts of a segment lie.
+/// The byte ranges of a segment's parts.
 pub(crate) fn ranges(segment: &Segment, split_bytes: u64) -> Result<Vec<(u32, u32)>> {
     let (mut from, end) = (segment.header().page_bytes, segment.end());
     let mut ranges = Vec::new();
@@ -95,11 +96,11 @@ pub(crate) fn ranges(segment: &Segment, split_bytes: u64) -> Result<Vec<(u32, u3
     Ok(ranges)
 }
 
-/// Where a part ends that begins at `from`: at the first intact event after `split_bytes` bytes.
+/// The end of a part that begins at `from`: the first intact event after `split_bytes` bytes.
 fn border(segment: &Segment, from: u32, split_bytes: u64) -> Result<u32> {
     let end = segment.end();
     let left = u64::from(end - from);
-    // A remnant much shorter than a part is not worth one of its own.
+    // A remnant much shorter than a part joins the part before.
     if left <= split_bytes.saturating_add(split_bytes / 8) {
         return Ok(end);
     }
@@ -112,8 +113,8 @@ fn border(segment: &Segment, from: u32, split_bytes: u64) -> Result<u32> {
     Ok(end)
 }
 
-/// Which segment it is: by its header, and by the event at a byte. Where none is intact, the second
-/// place has the header's checksum again.
+/// The identity of a segment: its header, and the event at a byte. Without an intact event, the
+/// second field repeats the header's checksum.
 fn identity(segment: &Segment, at: u64) -> Result<Identity> {
     let header = segment.header().sum();
     let mut buf = Vec::new();
@@ -125,7 +126,7 @@ fn identity(segment: &Segment, at: u64) -> Result<Identity> {
     Ok(Identity::of_places([(0, header), (at, sum)]))
 }
 
-/// A byte of a segment, which has 32 bits.
+/// A byte of a segment, in 32 bits.
 fn offset(at: u64) -> Result<u32> {
     at.try_into().map_err(|_| {
         let message = format!("byte {at} of a segment, which ends before {}", 1u64 << 32);
