@@ -29,8 +29,9 @@ impl EventStore {
         shared.checkpoint(wal, &mut state)
     }
 
-    /// After a checkpoint, begin a segment if the last segment has pages of another size than wanted.
-    /// Records are made for the page size of their segment, so the size must not change later.
+    /// After a checkpoint, begin a segment if the last segment has pages of another size than
+    /// wanted. Records are made for the page size of their segment, so the size must not change
+    /// later.
     pub(crate) fn begin_pages(&self) -> Result<()> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();

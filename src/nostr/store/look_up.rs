@@ -20,7 +20,7 @@ impl State {
         }
         let Some(at) = self.index()?.location(id)? else { return Ok(None) };
         match self.read_at(id, at, &mut Vec::new()) {
-            // The event was stored there, so its page is damaged.
+            // The event was stored there: the page is damaged.
             Err(e) if e.kind() == ErrorKind::Corrupt && !self.index_is_foreign.get() => {}
             found => drop(found?),
         }
@@ -65,7 +65,7 @@ impl State {
         Err(error.with_advice("reindex makes the index again"))
     }
 
-    /// The event at its location in the index; `None` for damage.
+    /// The event at the location in the index; `None` for damage.
     pub(super) fn read_intact_at<'b>(
         &self,
         id: &Id,
