@@ -2158,8 +2158,8 @@ class EventIterator:
 class EventStore:
     """Nostr events in pages, with a write-ahead log, an index, and compaction.
 
-    A directory. One process writes; any number read. Threads may share a handle. What an append
-    returned for survives the death of the process.
+    The store is a directory. One process writes; any number read. Threads may share a handle.
+    Appended events survive a crash of your process.
     """
 
     @staticmethod
@@ -2187,41 +2187,37 @@ class EventStore:
     ) -> EventStore:
         """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
 
-        A reader has no index: it looks at all events for each query. It sees those that were stored
-        when it was opened, but without those that were deleted or replaced since: of a profile that
-        is replaced meanwhile it sees neither version. Open it again to see what came.
+        A reader has no index and scans all events for each query. A reader sees the events stored
+        at its opening, without the events deleted or replaced since. If a profile is replaced
+        meanwhile, the reader sees neither version. Open the store again to see later events.
 
         ``durability``: see `Durability`; by default appends are synced within ``batch_interval``
-        seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100 MiB) if that is earlier.
-        ``recovery``: what opening for write does about a write-ahead log with damage after its last
-        checkpoint. ``"valid"`` refuses it; ``"spec"`` cuts it where the damage begins, as the
-        format's specification says, after saving what goes. Acknowledged events that are missing
-        are noted as a loss. `opening` has both. A last segment with a damaged
-        page after the checkpoint is cut there, too, and the rest is saved.
-        ``page_bytes``, of new segments: 4096, 8192 or 16384. ``segment_bytes``: a larger segment
-        gets no more events, 10 MiB to 4 GiB less a page. Both are the store's: None, the default,
-        goes on with the pages of its last segment, and with the size that its manifest has; a new
-        store has 4096, and 1 GiB.
-        ``wal_segment_bytes``: a larger file of the write-ahead log is finished, 10 MiB to 10 GiB;
-        see `checkpoint` for what stays.
-        ``checkpoint_bytes``: a checkpoint is made when the log got more since the last one, so that
-        opening replays about so much at most. ``compaction_ratio``: what `compact` takes by
-        default, 0.1 to 0.5. ``checksums``: whether new records have one of their own.
-        ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; what is stored is read,
-        however large.
-        ``history="keep"`` keeps every version of replaceable events, and finds them; ``"drop"``
-        hides what a newer version replaces, and the next compaction drops it. It is stored with the
-        store: None, the default, goes on as before, and is ``"drop"`` for a new store. A reader
-        ignores it.
-        ``mapped_reads``: whether segments are read through a shared map of what they have when they
-        are opened: some per cent quicker, and pages read count as memory of the process (Linux).
-        ``slow_sync``: a sync that takes more seconds is logged. ``lock_timeout``: how long opening
-        for writing waits for another writer, seconds; then `LockedError`. Other threads go on
-        meanwhile, and Ctrl-C ends the wait.
-        ``file_mode``: permissions of new files, less the umask.
-        ``check="all"`` reads the whole store first, and raises for damage anywhere. Damaged pages
-        that `verify` found keep the store from being opened for writing, until a `repair` or a
-        `verify` that finds none.
+        seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100 MiB) if earlier. ``recovery``: how
+        opening for write treats a write-ahead log with damage after its last checkpoint.
+        ``"valid"`` refuses the log. ``"spec"`` saves and cuts the bytes from the damage on, as the
+        format's specification requires, and notes missing acknowledged events as a loss. `opening`
+        reports both. If the last segment has a damaged page after the checkpoint, opening cuts the
+        segment there, too, and saves the rest. ``page_bytes``, of new segments: 4096, 8192 or
+        16384. ``segment_bytes``: the size at which a segment gets no more events, 10 MiB to 4 GiB
+        minus a page. The store keeps both settings: None, the default, continues with the pages of
+        the last segment, and with the size in the manifest. A new store has 4096, and 1 GiB.
+        ``wal_segment_bytes``: the size at which a file of the write-ahead log is finished, 10 MiB
+        to 10 GiB; `checkpoint` describes the remaining files. ``checkpoint_bytes``: the bytes of
+        the log between two checkpoints, so opening replays about as many at most.
+        ``compaction_ratio``: the default of `compact`, 0.1 to 0.5. ``checksums``: whether new
+        records have a checksum of their own. ``event_bytes_max``: limit of a new record, 4,096 to
+        100,000,000; readers accept larger stored records. ``history="keep"`` keeps every version of
+        replaceable events, and finds them; ``"drop"`` hides replaced versions, and the next
+        compaction drops them. The store keeps the setting: None, the default, continues as before,
+        and is ``"drop"`` for a new store. A reader ignores the setting. ``mapped_reads``: whether
+        segments are read through a shared map of their bytes at the opening: some per cent quicker,
+        and pages read count as memory of the process (Linux).
+        ``slow_sync``: a longer sync, in seconds, is logged. ``lock_timeout``: how long opening for
+        writing waits for another writer, seconds; then `LockedError`. Other threads continue
+        meanwhile, and Ctrl-C ends the wait. ``file_mode``: permissions of new files, minus the
+        umask. ``check="all"`` reads the whole store first, and raises for damage anywhere. Damaged
+        pages found by `verify` prevent opening for writing, until a `repair`, or a `verify` without
+        a find.
 
         Raises `MissingError`, `AlreadyExistsError`, `LockedError`, `NotALogError` for a log of
         another format, `CorruptError`, `InvalidArgumentError`, `IoError`.
@@ -2255,17 +2251,17 @@ class EventStore:
         accept_loss: bool = False,
         event_bytes_max: int = 100_000_000,
     ) -> EventStoreRepair:
-        """Make a damaged store usable again, after saving what is removed beside its file.
+        """Make a damaged store usable again, after saving the removed bytes next to their file.
 
-        The write-ahead log is cut where it is damaged after its last checkpoint, damaged pages are
-        taken out of their segments, a lost header or manifest is made again. Intact events that
-        only the log has after the damage would go with the cut: `CorruptError` then, unless
-        ``force`` says so; `salvage` copies them. Acknowledged events that are missing, with
-        segments, pages, or the end of the log, leave the store as it is and ``mended`` False,
-        unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
-        nothing and reports what would be done. ``event_bytes_max`` is the limit of a record,
-        4,096 to 100,000,000 bytes. What is removed is saved as ``FILE.cut-BYTE``, with a number
-        after it if that exists.
+        A repair cuts the write-ahead log at its first damage after the last checkpoint, removes
+        damaged pages from their segments, and rebuilds a lost header or manifest. If the cut would
+        remove intact events that only the log has, a repair raises `CorruptError`, unless ``force``
+        is set; `salvage` copies the events. If acknowledged events are missing, with segments,
+        pages, or the end of the log, the store stays unchanged and ``mended`` is False. With
+        ``accept_loss`` the repair continues without them, and the loss stays noted. ``dry_run``
+        changes nothing and reports the planned work. ``event_bytes_max`` is the limit of a record,
+        4,096 to 100,000,000 bytes. The removed bytes are saved as ``FILE.cut-BYTE``, with another
+        number appended if the file exists.
 
         Raises `MissingError` if there is no store, `LockedError` if it is being written, and
         `CorruptError` if only `salvage` helps.
@@ -2283,10 +2279,11 @@ class EventStore:
     ) -> EventStoreSalvage:
         """Copy every intact event, each once, to a new store at ``to``.
 
-        From the segments with their flags, from the write-ahead log, and from what was cut off
-        these and saved. The source is not changed, and may be one that cannot be opened. The
-        options are those of the new store. ``progress`` is called with bytes done and bytes in all;
-        what it raises ends the work, and leaves a store with what was copied so far.
+        The events come from the segments with their flags, from the write-ahead log, and from the
+        saved bytes of earlier cuts. The source stays unchanged, and need not be in a state to open.
+        The options apply to the new store. ``progress`` is called with the bytes done and the
+        total; an error from ``progress`` ends the work, and leaves a store with the events copied
+        so far.
 
         Raises `MissingError` if there is no file of a store, and `AlreadyExistsError` if the target
         is a store.
@@ -2302,45 +2299,45 @@ class EventStore:
     def append_many(
         self, events: Iterable[Event | dict[str, Any] | str | Buffer]
     ) -> list[EventOutcome]:
-        """Append events in their order, and say what became of each.
+        """Append events in their order, and return the outcome of each.
 
-        What comes before an event that cannot be is stored. After an error append all again: what
-        is there is a duplicate.
+        The events before a refused event are stored. After an error append all again: the stored
+        events count as duplicates.
         """
     def commit(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
         """Append an event and sync, whatever the durability option; as `append`."""
     def sync(self) -> None:
-        """Return when everything that was appended is on stable storage."""
+        """Wait until every append is on stable storage."""
     def checkpoint(self) -> None:
-        """Have the segments hold durably what was appended: opening replays nothing of before.
+        """Make the segments hold all appends durably: opening then replays nothing older.
 
-        Files of the write-ahead log wholly before the checkpoint are deleted. The one with the
-        checkpoint stays, up to ``wal_segment_bytes`` of it, and what was deleted from the store
-        stays readable there until a checkpoint comes in a later file.
+        Files of the write-ahead log wholly before the checkpoint are deleted. The file with the
+        checkpoint stays, up to ``wal_segment_bytes`` of it, and deleted events stay readable there
+        until a later file has a checkpoint.
         """
     @overload
     def get(self, id: str | bytes) -> Event | None: ...
     @overload
     def get(self, id: tuple[int, int]) -> Event:
-        """The event with this id, if it is stored and counts: not deleted, replaced or over.
+        """The event with this id, if stored and current: not deleted, replaced or expired.
 
-        Of a location the event there, as `read` gives it. Raises `InvalidArgumentError` for what
-        cannot be an id.
+        With a location, the event there, as from `read`. Raises `InvalidArgumentError` for an
+        invalid id.
         """
     def __getitem__(self, location: tuple[int, int], /) -> Event:
-        """The event at a location, as `read` gives it."""
+        """The event at a location, as from `read`."""
     def __contains__(self, id: str | bytes, /) -> bool: ...
     def read(self, location: tuple[int, int]) -> Event:
-        """The event at a location, also one that is deleted or replaced.
+        """The event at a location, even if deleted or replaced.
 
-        Raises `CorruptError`, and `OutOfRangeError` where no event begins.
+        Raises `CorruptError`, and `OutOfRangeError` if no event begins there.
         """
     def set_flags(
         self, location: tuple[int, int], *, deleted: bool = False, replaced: bool = False
     ) -> None:
         """Note whether an event is deleted or replaced.
 
-        One that is either is not found, and goes with the next compaction.
+        Queries skip such an event, and the next compaction drops it.
         """
     def iter(
         self,
@@ -2349,11 +2346,11 @@ class EventStore:
         include: Literal["live", "all"] = "live",
         on_corrupt: _OnCorrupt = "raise",
     ) -> EventIterator:
-        """All events in the order in which they were stored, or the last one first.
+        """All events in the order of storage, or the last event first.
 
-        ``include="all"`` also gives those that are deleted, replaced or over and still stored.
-        Which are over (NIP-40) is decided when the walk begins.
-        ``on_corrupt="skip"`` passes over damage, and ``damages`` of the iterator names it.
+        ``include="all"`` adds the deleted, replaced and expired events still stored. The beginning
+        of the walk decides which events are expired (NIP-40). ``on_corrupt="skip"`` skips damage,
+        and ``damages`` of the iterator names it.
         """
     def __iter__(self) -> EventIterator:
         """As `iter` without arguments."""
@@ -2370,35 +2367,33 @@ class EventStore:
         on_corrupt: _OnCorrupt = "raise",
         verify: Literal["crc", "none"] = "crc",
     ) -> BatchStream:
-        """The events as Arrow record batches, in the order in which they were stored.
+        """The events as Arrow record batches, in the order of storage.
 
-        A snapshot: what is appended later is not in it. Columns, none of which is ever null: ``id``
-        and ``pubkey`` fixed_size_binary[32], ``created_at`` timestamp[us, UTC], ``kind`` int32,
+        The batches are a snapshot, without later appends. Columns, never null: ``id`` and
+        ``pubkey`` fixed_size_binary[32], ``created_at`` timestamp[us, UTC], ``kind`` int32,
         ``tags`` list<list<string>>, ``content`` string, ``sig`` fixed_size_binary[64], ``flags``
         int32 (1 deleted, 2 replaced, 64 names of tags lost; added up); on request ``segment``,
-        ``offset`` and ``length`` int64, the
-        location and the bytes of the pages. Tags are lossless: each value is text, and a record in
-        which one is not UTF-8 is damaged.
+        ``offset`` and ``length`` int64, the location and the bytes of the pages. Tags are lossless:
+        each value is text, and a record with a value not in UTF-8 is damaged.
 
         A batch has at most ``batch_rows`` events, and ends once their records have ``batch_bytes``
-        bytes; some are shorter, as all cores read. ``include="all"`` also gives events that are
-        deleted, replaced or over and still stored.
-        ``filter``, as of `query` but without ``limit``: only events that it matches.
-        ``on_corrupt="skip"`` passes over damage, and ``damages`` of the stream names it by bytes of
-        the segment, which the reason begins with. ``verify="none"`` checks lengths and text but no
-        checksums.
+        bytes; some are shorter, because all cores read. ``include="all"`` adds the deleted,
+        replaced and expired events still stored. ``filter``, as for `query` but without ``limit``:
+        only matching events. ``on_corrupt="skip"`` skips damage, and ``damages`` of the stream
+        names the damage by bytes of the segment; the reason begins with the segment.
+        ``verify="none"`` checks lengths and text but no checksums.
 
-        Raises `InvalidArgumentError` for an unknown column and what is no filter, `ClosedError`;
+        Raises `InvalidArgumentError` for an unknown column or an invalid filter, `ClosedError`;
         from the stream `CorruptError`, `IoError`.
         """
     def splits(self, split_bytes: int = 67_108_864) -> list[Split]:
-        """Cut what is stored now into parts of about ``split_bytes`` bytes, to be read apart.
+        """Split the stored events into parts of about ``split_bytes`` bytes for separate readers.
 
-        Each is a part of one segment that ends at an intact event, as long as the segment is not
-        compacted. Reads one page for each cut. Raises `ClosedError`, `IoError`.
+        Each part lies in one segment and ends at an intact event. A part stays valid until its
+        segment is compacted. Reads one page for each part. Raises `ClosedError`, `IoError`.
         """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The events that count as an Arrow table, a fresh snapshot for each call."""
+        """The current events as an Arrow table, a fresh snapshot for each call."""
     def __arrow_c_schema__(self) -> object: ...
     def query(
         self,
@@ -2406,13 +2401,13 @@ class EventStore:
         *,
         on_corrupt: _OnCorrupt = "raise",
     ) -> EventIterator:
-        """The events that a filter of NIP-01 wants, or any of a list of them; the newest first.
+        """The events that match a filter of NIP-01, or any filter of a list; the newest first.
 
-        A str is JSON. ``on_corrupt="skip"`` passes over damage, and ``damages`` of the iterator
-        names it: what is missing in the answer may have been there. A reader looks at all events,
-        and so at all damage; an index leads to the damage of the events it has for the filter.
+        A str is JSON. ``on_corrupt="skip"`` skips damage, and ``damages`` of the iterator names it:
+        damage may hide further events. A reader scans all events, and meets all damage; an index
+        meets only the damage of the events that it has for the filter.
 
-        Raises `InvalidArgumentError` for what is no filter, and `CorruptError`.
+        Raises `InvalidArgumentError` for an invalid filter, and `CorruptError`.
 
         >>> import hashlib, json
         >>> def note(at, text):  # not signed, which `append` does not ask for
@@ -2435,21 +2430,21 @@ class EventStore:
         after: ImportReport | None = None,
         progress: Callable[[ImportReport], object] | None = None,
     ) -> ImportReport:
-        """Store the events of JSON lines: of a path, or of a binary file; gzip and zstd, too.
+        """Store the events of JSON lines from a path or a binary file; gzip and zstd, too.
 
-        What is stored already is passed over, so that an import that ended in the middle is done
-        again. ``check`` says what is checked of an event besides its form. Bad lines, and those of
-        events that are too large for the store, are reported, and the rest goes on; ``aside`` (a
-        path, or a binary file) gets them as they were, and ``stop_at_bad`` ends with the first one.
-        ``progress`` is called with the report so far, and may commit the store; what it raises ends
-        the import. ``after`` is such a report of the same lines: so many bytes of them are passed
-        over without a look, and its counts go on. Of a source that cannot be read to its end, as a
-        torn ``.gz``, the whole lines before are stored, and then the error is raised: its ``path``
-        is that of the source, or the ``name`` of a file.
+        Stored events are skipped, so you can repeat an interrupted import. ``check`` adds checks of
+        an event to the check of its form. The import reports bad lines, and lines with events too
+        large for the store, and continues; ``aside`` (a path, or a binary file) gets them
+        unchanged, and ``stop_at_bad`` ends the import at the first. ``progress`` is called with the
+        report so far, and may commit the store; an error from ``progress`` ends the import.
+        ``after`` is such a report of the same lines: the import skips as many bytes unread, and
+        continues the counts. If a source cannot be read to its end, like a torn ``.gz``, the whole
+        lines before are stored, and then the error is raised: its ``path`` is the path of the
+        source, or the ``name`` of a file.
 
-        Raises `InvalidArgumentError` with ``stop_at_bad``, and where ``aside`` is the file that is
-        read, `ReadOnlyError`, `IoError`,
-        `PoisonedError`, `ClosedError`, `ForkedError`; ImportError for zstd without a module for it.
+        Raises `InvalidArgumentError` with ``stop_at_bad``, and if ``aside`` is the file being read,
+        `ReadOnlyError`, `IoError`, `PoisonedError`, `ClosedError`, `ForkedError`; ImportError for
+        zstd without a module for it.
         """
     def export_json(
         self,
@@ -2459,11 +2454,11 @@ class EventStore:
         on_corrupt: _OnCorrupt = "raise",
         progress: Callable[[int], object] | None = None,
     ) -> ExportReport:
-        """Write events as JSON lines in the order in which they were stored.
+        """Write events as JSON lines in the order of storage.
 
-        To a binary file, or to a path where nothing is yet: compressed, if it ends in ``.gz`` or
-        ``.zst``. After an error a new file is removed. ``progress`` is called with the number of
-        events so far.
+        The target is a binary file, or the path of a new file: compressed, if the path ends in
+        ``.gz`` or ``.zst``. After an error a new file is removed. ``progress`` is called with the
+        number of events so far.
         """
     @staticmethod
     def verify(
@@ -2474,19 +2469,19 @@ class EventStore:
         mapped_reads: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> EventStoreReport:
-        """Read every page, and check every record, id and, if asked for, signature.
+        """Read every page, and check every record, every id and, on request, every signature.
 
-        On all cores, and then the write-ahead log, as `verify_log` does; nothing is changed.
-        ``mapped_reads`` as in `open`. ``progress`` is called with bytes done and bytes in all; what
-        it raises ends the check.
+        All cores work, and then the write-ahead log is checked, as in `verify_log`; nothing is
+        changed. ``mapped_reads`` as in `open`. ``progress`` is called with the bytes done and the
+        total; an error from ``progress`` ends the check.
 
-        Raises `MissingError`, `NotALogError` and what opening for reading raises.
+        Raises `MissingError`, `NotALogError` and the errors of opening for reading.
         """
     def verify_log(self) -> list[DamagedPart]:
-        """What is wrong with the write-ahead log: `repair` names the same parts.
+        """The damaged parts of the write-ahead log: `repair` names the same parts.
 
         Nothing is changed. Opening for writing refuses a damaged log; the events of the segments
-        can be read all the same.
+        stay readable.
         """
     @property
     def segments(self) -> list[tuple[int, int]]:
@@ -2498,12 +2493,12 @@ class EventStore:
         check: Literal["none", "id", "signature"] = "id",
         progress: Callable[[int, int], object] | None = None,
     ) -> EventStorePartReport:
-        """As `verify` of one of the `splits`, without an open store.
+        """Verify one of the `splits`, without an open store; as `verify`.
 
-        So several processes can share the work: the reports of all parts and `verify_log` make that
-        of the store. Whether an event is stored twice is seen by the ids of all parts. Raises
-        `NotALogError` where another segment lies at the path than was cut, and `MissingError` for
-        none.
+        Several processes can share the work: the reports of all parts and `verify_log` together
+        make the report of the store. The ids of all parts reveal events stored twice. Raises
+        `NotALogError` if another segment than the part's lies at the path, and `MissingError` for
+        no segment.
         """
     def compact(
         self,
@@ -2512,27 +2507,28 @@ class EventStore:
         dry_run: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> CompactionReport:
-        """Drop deleted, replaced and expired events from segments of which they take this part.
+        """Drop deleted, replaced and expired events from segments with at least this share of them.
 
-        Without ``ratio`` the ``compaction_ratio`` of `open`; with 0 all segments that have any.
-        Those with nothing to drop stay as they are. Appends wait. Raises `CorruptError` for a
-        damaged segment, and changes nothing. With ``dry_run`` it only says what would go, and a
-        store that is open for reading will do.
+        Without ``ratio`` the ``compaction_ratio`` of `open` counts; 0 selects all segments with any
+        such event. Segments with nothing to drop stay unchanged. Appends wait. Raises
+        `CorruptError` for a damaged segment, and changes nothing. ``dry_run`` only reports, and
+        works on a store open for reading, too.
 
-        ``progress`` is called with bytes done and bytes in all, which are more once it is known
-        what is copied; it must not call the store. What it raises, or Ctrl-C, ends the work: what
-        was compacted by then stays so, and the next compaction goes on.
+        ``progress`` is called with the bytes done and the total, which grows once the events to
+        copy are known; ``progress`` must not call the store. An error from ``progress``, or Ctrl-C,
+        ends the work: the segments compacted so far stay compacted, and the next compaction
+        continues.
         """
     def fragmentation(
         self, *, progress: Callable[[int, int], object] | None = None
     ) -> list[Fragmentation]:
-        """What a compaction would find in each segment; reads all of them, on all cores.
+        """The effect of a compaction on each segment; reads all segments, on all cores.
 
-        ``progress`` is called with bytes done and bytes in all; what it raises ends the work.
-        Raises `CorruptError` for a damaged segment.
+        ``progress`` is called with the bytes done and the total; an error from ``progress`` ends
+        the work. Raises `CorruptError` for a damaged segment.
         """
     def compaction_due(self) -> bool:
-        """Whether `compact` without a ratio would write a segment again; reads all of them.
+        """Whether `compact` without a ratio would rewrite any segment; reads all segments.
 
         Raises `CorruptError` for a damaged segment.
         """
@@ -2540,10 +2536,10 @@ class EventStore:
     def compaction_ratio(self) -> float:
         """As given to `open`."""
     def reindex(self, *, progress: Callable[[int, int], object] | None = None) -> int:
-        """Delete the index and make it again from the segments; returns how many events it has.
+        """Delete the index and build it again from the segments; returns the number of events.
 
-        ``progress`` is called with bytes done and bytes in all; it must not call the store. After
-        what it raises, or Ctrl-C, the store has to be opened again, which makes the index.
+        ``progress`` is called with the bytes done and the total, and must not call the store. After
+        an error from ``progress``, or Ctrl-C, open the store again to build the index.
         """
     def census(
         self,
@@ -2551,10 +2547,10 @@ class EventStore:
         on_corrupt: _OnCorrupt = "raise",
         progress: Callable[[int], object] | None = None,
     ) -> EventCensus:
-        """Count the events by kind, author, day and name of tag; reads all of them.
+        """Count the events by kind, author, day and name of tag; reads all events.
 
-        ``on_corrupt="skip"`` passes over damage, which ``damages`` names. ``progress`` is called
-        with the number of events so far.
+        ``on_corrupt="skip"`` skips damage, and ``damages`` names it. ``progress`` is called with
+        the number of events so far.
         """
     def backup(
         self,
@@ -2564,12 +2560,12 @@ class EventStore:
     ) -> BackupReport:
         """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
 
-        A handle that appends is synced first, so the copy has all that it appended.
+        A handle for appending is synced first, so the copy has all its appends.
         """
     def close(self) -> None:
         """Make a `checkpoint`, and close.
 
-        A second call waits for the first, and fails if that failed.
+        A second call waits for the first, and fails if the first failed.
         """
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -2582,36 +2578,36 @@ class EventStore:
         """Whether the store is open."""
     @property
     def transactions(self) -> Transactions:
-        """Records of many tasks, appended all or not at all and once."""
+        """Records of many tasks, appended once, all or none."""
     @property
     def path(self) -> str:
         """The directory, absolute."""
     @property
     def mode(self) -> _Mode:
-        """How it was opened."""
+        """The mode of the opening."""
     @property
     def durability(self) -> _Durability:
-        """When appends are synced, as `Durability` has it; by default the ``batch_interval``."""
+        """When appends are synced, as a `Durability`; by default the ``batch_interval``."""
     @property
     def history(self) -> Literal["drop", "keep"]:
-        """What becomes of replaced versions: as given to `open` for writing, or else as stored."""
+        """The treatment of replaced versions: as given to `open` for writing, or as stored."""
     @property
     def closed(self) -> bool:
         """Whether the handle is closed."""
     @property
     def unsynced_bytes(self) -> int:
-        """Bytes of the write-ahead log that no sync covers: what a power cut could take.
+        """Unsynced bytes of the write-ahead log, which a power cut could lose.
 
         0 for a reader. Raises `ClosedError`.
         """
     def stats(self) -> Stats:
-        """What this handle did to the write-ahead log since it was opened.
+        """Counters of this handle's work on the write-ahead log.
 
         A record is an event, a change of flags or a checkpoint. All zero for a reader.
         """
     @property
     def opening(self) -> EventStoreOpening:
-        """What opening found and did."""
+        """The report of the opening."""
 
 @final
 class BatchStream:
@@ -2623,7 +2619,7 @@ class BatchStream:
 
     @property
     def damages(self) -> list[Damage]:
-        """Damaged stretches passed over so far (``on_corrupt="skip"``)."""
+        """Damaged stretches skipped so far (``on_corrupt="skip"``)."""
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -2633,8 +2629,8 @@ class BatchStream:
 class Split:
     """A part of a log between two records, readable without opening the whole log.
 
-    Made by `Log.splits` or `EventStore.splits`, or from its values in another process: it can be
-    pickled.
+    `Log.splits` and `EventStore.splits` make splits. Another process can make a split from its
+    values: it can be pickled.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -2653,7 +2649,7 @@ class Split:
     ) -> Self:
         """Name the records in bytes ``offset..end`` of the log at ``path``.
 
-        Raises `InvalidArgumentError` for an ``identity`` that is none.
+        Raises `InvalidArgumentError` for an invalid ``identity``.
         """
     @property
     def format(self) -> Literal["book", "wal", "ledger", "nostr"]:
@@ -2663,32 +2659,32 @@ class Split:
         """The log: ``book.log``, the directory of the segments, or a file; a segment of a store."""
     @property
     def ordinal(self) -> int | None:
-        """Number of the first record, where it is known: of a book, the event."""
+        """Number of the first record, if known: in a book, the event."""
     @property
     def records(self) -> int | None:
-        """Number of records, where it is known."""
+        """Number of records, if known."""
     @property
     def offset(self) -> int:
-        """Byte of the first record; of a write-ahead log, its LSN."""
+        """Byte of the first record; in a write-ahead log, its LSN."""
     @property
     def end(self) -> int:
         """Byte after the last record."""
     @property
     def unacknowledged_from(self) -> int | None:
-        """Byte from which on nothing was acknowledged, where that is known."""
+        """Byte from which on nothing was acknowledged, if known."""
     @property
     def known_end(self) -> int | None:
         """A byte known to lie between records: readers of damage need no mark to find it."""
     @property
     def identity(self) -> str | None:
-        """Which log it is a part of, by two of its records; None of a log without records.
+        """The log of the part, known by two of its records; None for a log without records.
 
-        ``"BYTE:CHECKSUM BYTE:CHECKSUM"`` of the first and the last one when it was cut. It is the
-        same for a copy of the log, and after appending.
+        ``"BYTE:CHECKSUM BYTE:CHECKSUM"`` of the log's first and last record at the time of the
+        split. A copy of the log has the same identity, and appends do not change it.
         """
     @property
     def segment_bytes(self) -> int | None:
-        """Size of a segment; None of a log in one file.
+        """Size of a segment; None for a log in one file.
 
         A reader without it, and without the log's ``.deedbook``, guesses the size from the files.
         """
@@ -2700,13 +2696,13 @@ class Split:
     ) -> PartReport:
         """Check every record of the part, without opening the log; changes nothing.
 
-        Not for a part of an event store: that is `EventStore.verify_part`. ``progress`` is called
-        with bytes done and bytes in all; what it raises ends the check. Raises `NotALogError` where
-        another log lies at the path than the one of ``identity``, and `MissingError` for none.
-        ``record_bytes_max`` as of `batches`.
+        Not for a part of an event store: use `EventStore.verify_part`. ``progress`` is called with
+        the bytes done and the total; an error from ``progress`` ends the check. Raises
+        `NotALogError` if another log than the log of ``identity`` lies at the path, and
+        `MissingError` for no log. ``record_bytes_max`` as in `batches`.
 
-        So several processes can share a check. ``verify`` of the log's class takes the parts that
-        are ``intact``, from the log's first one on, and reads the rest:
+        Several processes can share a check. ``verify`` of the log's class takes the ``intact``
+        parts, from the log's first part on, and reads the rest:
 
         >>> import deedbook
         >>> with deedbook.Book.open("events", "x") as book:
@@ -2716,8 +2712,8 @@ class Split:
         >>> deedbook.Book.verify("events", intact=intact).records
         30000
 
-        It gives the report of one process. Parts that are not the beginning of the log that is
-        there now are read again.
+        The result is the report of one process. ``verify`` reads parts again that are not the
+        beginning of the current log.
         """
     def batches(
         self,
@@ -2737,13 +2733,13 @@ class Split:
 
         Columns of a book: ``event`` int64, ``mug`` int32 (bits as stored), ``jam`` binary; on
         request ``payload`` (the same as ``jam``), ``offset`` int64 (byte of the deed), ``length``
-        int64 (bytes of the deed with framing). Of a write-ahead log: ``lsn`` int64, ``payload``
-        binary; on request ``length``. Of a ledger's file, which takes no ``start`` and ``stop``:
-        ``record`` int64 (in the file, from 0 on), ``payload`` binary; on request ``offset``,
-        ``length``. Of an event store, which takes no ``start`` and ``stop`` either: those of
-        `EventStore.batches`, whose ``include`` and ``filter`` only such a part takes.
-        Raises `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``;
-        `NotALogError` where another log lies at the path than the one of ``identity``.
+        int64 (bytes of the deed with framing). Columns of a write-ahead log: ``lsn`` int64,
+        ``payload`` binary; on request ``length``. Columns of a ledger's file, without ``start`` and
+        ``stop``: ``record`` int64 (in the file, from 0 on), ``payload`` binary; on request
+        ``offset``, ``length``. An event store, without ``start`` and ``stop``, has the columns of
+        `EventStore.batches`, and only its parts take ``include`` and ``filter``. Raises
+        `CorruptError` at damage, or with ``on_corrupt="skip"`` notes it in ``damages``;
+        `NotALogError` if another log than the log of ``identity`` lies at the path.
         ``verify="none"`` checks lengths but no checksums. ``record_bytes_max``: limit of a record,
         as ``deed_bytes_max`` or ``record_bytes_max`` of the log's class.
         """
@@ -2756,11 +2752,11 @@ class Split:
 
 @final
 class Bookmark:
-    """A place between two records of a log, at which a reader goes on later.
+    """A place between two records of a log, from which a reader continues later.
 
-    Made by `Log.bookmark` and `Log.advance`, or from its values in another process: it can be
-    pickled. With it a reader notices that the log was cut, replaced, or overwritten to the same
-    length.
+    `Log.bookmark` and `Log.advance` make bookmarks. Another process can make a bookmark from its
+    values: it can be pickled. With a bookmark, a reader notices that the log was cut, replaced, or
+    overwritten to the same length.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -2773,17 +2769,17 @@ class Bookmark:
     ) -> Self:
         """Name a place by its values.
 
-        Raises `InvalidArgumentError` for a ``first`` or ``before`` that is no record.
+        Raises `InvalidArgumentError` for an invalid record in ``first`` or ``before``.
         """
     @property
     def offset(self) -> int:
-        """Byte of the record to come; of a write-ahead log, its LSN."""
+        """Byte of the record to come; in a write-ahead log, its LSN."""
     @property
     def ordinal(self) -> int | None:
-        """Of a book: the number of the event to come, where it is known."""
+        """In a book: the number of the event to come, if known."""
     @property
     def first(self) -> str | None:
-        """``"BYTE:CHECKSUM"`` of the log's first record then; None if it had none."""
+        """``"BYTE:CHECKSUM"`` of the log's first record then; None without a record."""
     @property
     def before(self) -> str | None:
         """``"BYTE:CHECKSUM"`` of the record before; None at a log's begin and after damage."""
@@ -2795,7 +2791,7 @@ class Bookmark:
 
 @final
 class StagedPart:
-    """A file that a task staged: what `Stage.finish` gives and `Transactions.publish` takes."""
+    """A file staged by a task: `Stage.finish` returns it and `Transactions.publish` takes it."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -2813,13 +2809,13 @@ class StagedPart:
         """Size of the file, bytes."""
     @property
     def records(self) -> int:
-        """Records in it."""
+        """Records in the file."""
     @property
     def sum(self) -> int:
         """CRC-32 of the file."""
     @property
     def first(self) -> int | None:
-        """The number that its first record must get; None for any."""
+        """The number that the first record must get; None for any."""
     def to_dict(self) -> dict[str, Any]:
         """The values by their names."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2827,25 +2823,25 @@ class StagedPart:
 
 @final
 class StagedJob:
-    """What a job has staged and not committed: an item of `Transactions.staged`."""
+    """The staged, uncommitted files of a job: an item of `Transactions.staged`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def job(self) -> str:
-        """Its name."""
+        """The name of the job."""
     @property
     def files(self) -> int:
         """How many files."""
     @property
     def bytes(self) -> int:
-        """Their size, bytes."""
+        """The size of the files, bytes."""
     @property
     def modified(self) -> float | None:
-        """When the last of them was written, seconds since 1970, if that is known."""
+        """When the last file was written, seconds since 1970, if known."""
     @property
     def is_committing(self) -> bool:
-        """Whether its commit has begun: the next opening for writing ends it."""
+        """Whether the commit has begun: the next opening for writing finishes it."""
     def to_dict(self) -> dict[str, Any]:
         """The values by their names."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2853,19 +2849,19 @@ class StagedJob:
 
 @final
 class Committed:
-    """What `Transactions.publish` did."""
+    """The result of `Transactions.publish`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def repeated(self) -> bool:
-        """Whether the log had the transaction already, so that nothing was appended."""
+        """Whether the log had the transaction already, and nothing was appended."""
     @property
     def records(self) -> int:
         """Records appended."""
     @property
     def first(self) -> int | None:
-        """Event, LSN or file of the first of them; None if there is none."""
+        """Event, LSN or file of the first record; None without records."""
     def to_dict(self) -> dict[str, Any]:
         """The values by their names."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2882,10 +2878,10 @@ class CommittedTransaction:
         """The application."""
     @property
     def version(self) -> int:
-        """Number of the transaction; of a stream, of the batch."""
+        """Number of the transaction; for a stream, number of the batch."""
     @property
     def query(self) -> str | None:
-        """Of a stream: the id of its query."""
+        """For a stream: the id of its query."""
     def to_dict(self) -> dict[str, Any]:
         """The values by their names."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2903,16 +2899,16 @@ class Stage:
     ) -> None:
         """Add records: bytes-like objects, or an Arrow object as `Book.append_many` takes.
 
-        Of an event store: events as `EventStore.append` takes, or Arrow batches with its columns
+        For an event store, add events as in `EventStore.append`, or Arrow batches with the columns
         ``id, pubkey, created_at, kind, tags, content, sig``. ``mugs`` is for deeds, one each.
 
-        After an error the stage is to be left: a part of the records may be in it. Raises
-        `TooLargeError` for a record beyond the log's limit, and `InvalidArgumentError` for an event
-        whose id is not its hash, and for a finished stage. While it runs, other calls on the stage
-        raise `InvalidArgumentError`, too: from another thread, or from the iterable itself.
+        After an error, leave the stage: a part of the records may be in it. Raises `TooLargeError`
+        for a record beyond the log's limit, and `InvalidArgumentError` for an event whose id is not
+        its hash, and for a finished stage. During the call, other calls on the stage raise
+        `InvalidArgumentError`, too: from another thread, or from the iterable itself.
         """
     def finish(self) -> list[StagedPart]:
-        """Make the file durable. What this returns goes to `Transactions.publish`."""
+        """Make the file durable. Give the result to `Transactions.publish`."""
     def __len__(self) -> int:
         """Records so far."""
     def __enter__(self) -> Self: ...
@@ -2925,11 +2921,11 @@ class Stage:
 
 @final
 class Transactions:
-    """Records of many tasks, appended all or not at all and once: ``log.transactions``.
+    """Records of many tasks, appended once, all or none: ``log.transactions``.
 
-    Tasks, perhaps in other processes, `stage` records in files beside the log; then one of them
-    commits what all have staged. A commit stores its intent, appends, syncs, notes the transaction,
-    and removes the intent. After a crash, the next opening for writing brings it to its end. No
+    Tasks, perhaps in other processes, `stage` records in files next to the log; then a task commits
+    the staged records of all. A commit stores its intent, appends, syncs, notes the transaction,
+    and removes the intent. After a crash, the next opening for writing finishes the commit. No
     reader sees a record that vanishes later.
 
     >>> import deedbook
@@ -2944,10 +2940,10 @@ class Transactions:
     """
 
     def stage(self, job: str, partition: int, attempt: int, first: int | None = None) -> Stage:
-        """Begin the file of one attempt of a task; a handle for reading will do.
+        """Begin the file of one attempt of a task; a handle for reading is enough.
 
-        ``job`` is a name of letters, digits, ``-`` and ``_`` that all tasks of a commit share.
-        ``first``: the event number that the first record must get, or the commit is refused.
+        ``job`` is a name of letters, digits, ``-`` and ``_``, the same in all tasks of a commit.
+        ``first``: the event number that the first record must get; otherwise the commit is refused.
         """
     def publish(
         self,
@@ -2958,36 +2954,35 @@ class Transactions:
         version: int | None = None,
         query: str | None = None,
     ) -> Committed:
-        """Append what the parts hold, in the order of their partitions, durably.
+        """Append the records of the parts, in the order of their partitions, durably.
 
-        By ``app`` and ``version`` a repeat is recognised: a version that is not above the last one
-        appends nothing. With ``query``, versions are the batches of a stream: from 0 on, without a
-        gap, and the last one alone may be repeated. Without ``app``, a commit that is repeated
-        appends again.
+        ``app`` and ``version`` identify a repeat: a version not above the last appends nothing.
+        With ``query``, versions are the batches of a stream: from 0 on, without a gap, and only the
+        last may be repeated. Without ``app``, a repeated commit appends again.
 
-        Where ``durable`` of an error is ``"no"``, nothing was appended; else the next opening for
-        writing ends the commit. Raises `ContiguityError` for a batch that is neither the next nor
-        the last and for a record that would get another number than its part says,
+        If ``durable`` of an error is ``"no"``, nothing was appended; otherwise the next opening for
+        writing finishes the commit. Raises `ContiguityError` for a batch that is neither the next
+        nor the last and for a record that would get another number than its part says,
         `InvalidArgumentError` for another query of the same application and for two parts of one
-        partition, and `CorruptError` or `MissingError` for a staged file that is not what its task
-        wrote.
+        partition, and `CorruptError` or `MissingError` for a staged file changed since its task
+        wrote it.
         """
     def committed(self) -> list[CommittedTransaction]:
         """The last transaction of each application."""
     def staged(self) -> list[StagedJob]:
-        """What was staged and not committed, by job."""
+        """The staged, uncommitted files, by job."""
     def discard(self, job: str, /) -> bool:
-        """Remove what a job staged, unless its commit has begun. Returns whether it is gone."""
+        """Remove the staged files of a job, unless its commit has begun; whether they are gone."""
     def abandon(self) -> str | None:
-        """Give up a commit that has begun and cannot end, because what it staged is gone.
+        """Give up a commit that has begun and cannot finish, because staged files are lost.
 
-        Records that it appended stay. Returns the name of its job, or None if there was none. For
-        a handle for reading: raises `LockedError` while the log is open for writing.
+        Its appended records stay. Returns the name of the job, or None without a commit. For a
+        handle for reading: raises `LockedError` while the log is open for writing.
         """
 
 @final
 class PayloadParts:
-    """The payload of a record, in parts; what ``deedbook.reports.PayloadReader`` reads."""
+    """The payload of a record, in parts, for ``deedbook.reports.PayloadReader``."""
 
     @property
     def size(self) -> int:
@@ -2996,15 +2991,15 @@ class PayloadParts:
     def mug(self) -> int | None:
         """The mug of the deed; None for a record of a write-ahead log."""
     def readinto(self, buffer: Buffer) -> int:
-        """Fill a buffer with what comes next; how many bytes that are, 0 at the end."""
+        """Fill a buffer with the next bytes; returns their number, 0 at the end."""
 
 @final
 class RecordIterator(Generic[_R]):
-    """Records in order, forwards or backwards; what `Log.iter` gives."""
+    """Records in order, forwards or backwards, from `Log.iter`."""
 
     @property
     def damages(self) -> list[Damage]:
-        """Damaged stretches passed over so far (``on_corrupt="skip"``)."""
+        """Damaged stretches skipped so far (``on_corrupt="skip"``)."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> _R: ...
     @classmethod
@@ -3016,10 +3011,10 @@ class DeedRange:
 
     @property
     def start(self) -> int:
-        """Number of the first deed, clipped to what is there."""
+        """Number of the first deed, clipped to the existing deeds."""
     @property
     def stop(self) -> int:
-        """Number after the last deed, clipped to what is there."""
+        """Number after the last deed, clipped to the existing deeds."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Deed]: ...
     def __reversed__(self) -> Iterator[Deed]: ...
@@ -3041,22 +3036,22 @@ class RecordRange(Generic[_R]):
 
 @disjoint_base
 class Log(Generic[_R]):
-    """What books and write-ahead logs have in common: `Book` and `Wal` are subclasses.
+    """The common interface of books and write-ahead logs: `Book` and `Wal` are subclasses.
 
-    Positions are what records are found by: the event numbers of a book, the LSNs of a write-ahead
-    log. A handle may be shared by threads; no call holds the GIL while it works or waits. After a
-    fork the child must open the log itself. It is a context manager, an iterable of its records,
-    and an Arrow table for every library that knows ``__arrow_c_stream__``. One that goes without a
-    `close` gives a ResourceWarning, as files do.
+    Positions identify records: the event numbers of a book, the LSNs of a write-ahead log. Threads
+    may share a handle; no call holds the GIL while it works or waits. After a fork the child must
+    open the log itself. A log is a context manager, an iterable of its records, and an Arrow table
+    for every library with ``__arrow_c_stream__``. A log dropped without a `close` gives a
+    ResourceWarning, like a file.
     """
 
     def close(self) -> None:
         """Sync, cut the space reserved ahead, release the lock.
 
-        Files and maps are given back at once. Iterators that are left raise `ClosedError`
-        where they would read on.
+        Files and maps are released at once. Unfinished iterators raise `ClosedError` when they
+        would read on.
 
-        A second call waits for the first, and fails if that failed.
+        A second call waits for the first, and fails if the first failed.
         """
     def __enter__(self) -> Self:
         """The log, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
@@ -3081,13 +3076,13 @@ class Log(Generic[_R]):
         """Name of the layout on disk."""
     @property
     def durability(self) -> _Durability:
-        """When appends are synced, as `Durability` has it."""
+        """When appends are synced, as a `Durability`."""
     @property
     def recovery(self) -> RecoveryReport:
-        """What opening found and did."""
+        """The report of the opening."""
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """Positions of the first and of the last record; None while there are none."""
+        """Positions of the first and of the last record; None without records."""
     @property
     def end(self) -> int:
         """Byte after the last record."""
@@ -3099,19 +3094,19 @@ class Log(Generic[_R]):
         """
     @property
     def transactions(self) -> Transactions:
-        """Records of many tasks, appended all or not at all and once."""
+        """Records of many tasks, appended once, all or none."""
     def sync(self) -> None:
-        """Return when every record appended so far is on stable storage."""
+        """Wait until every record appended so far is on stable storage."""
     def wait_durable(self, position: int, /) -> None:
-        """Return when the record at a position is on stable storage.
+        """Wait until the record at a position is on stable storage.
 
-        The next sync serves all that wait; if there is none, this call syncs. `OutOfRangeError` if
-        there is no such record.
+        The next sync serves all waiting calls; without a sync in progress, this call syncs.
+        `OutOfRangeError` for a missing record.
         """
     def refresh(self) -> int:
-        """Look for records that other processes appended; return the last event, or the end.
+        """Look for records from other processes; return the last event, or the end.
 
-        A tail that is still being written is left for the next time; damage is `CorruptError`.
+        An unfinished tail is left for the next call; damage is `CorruptError`.
         """
     def backup(
         self,
@@ -3121,18 +3116,18 @@ class Log(Generic[_R]):
     ) -> BackupReport:
         """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
 
-        A handle that appends is synced first, so the copy has all that it appended.
+        A handle for appending is synced first, so the copy has all its appends.
         """
     def stats(self) -> Stats:
-        """What this handle did since it was opened."""
+        """Counters of this handle since its opening."""
     def __len__(self) -> int:
         """Number of records."""
     def __bool__(self) -> bool:
-        """Whether the log is open, also while it is empty."""
+        """Whether the log is open, even if empty."""
     def __iter__(self) -> RecordIterator[_R]:
         """The records, as far as the log goes now."""
     def __reversed__(self) -> RecordIterator[_R]:
-        """The records, the last one first."""
+        """The records, the last first."""
     def iter(
         self,
         start: int | None = None,
@@ -3144,17 +3139,17 @@ class Log(Generic[_R]):
         """The records from position ``start`` to before ``stop``; checksums are compared.
 
         A ``stop`` after the end is the end; LSNs must lie between records. With
-        ``on_corrupt="skip"`` (forwards only) damage is passed over, and ``damages`` of the
-        iterator lists it.
+        ``on_corrupt="skip"`` (forwards only) the iterator skips damage, and its ``damages`` lists
+        it.
         """
     def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
-        """The payloads alone of the same records, which is quicker."""
+        """Only the payloads of the same records, which is quicker."""
     def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[_R]:
         """The records from ``start`` (default: the first) on, waiting for more.
 
-        They may be appended by this or another process. Ends when nothing came for ``timeout``
-        seconds (None: never), and when the log is closed. A tail that is still being written is
-        waited for; damage raises `CorruptError`, and a log truncated under its follower
+        This process or another may append them. The iterator ends if no record comes for
+        ``timeout`` seconds (None: never), and when the log is closed. It waits for an unfinished
+        tail; damage raises `CorruptError`, and a log truncated under its follower
         `OutOfRangeError`.
         """
     def batches(
@@ -3172,15 +3167,15 @@ class Log(Generic[_R]):
     def splits(
         self, split_bytes: int = 67108864, start: int | None = None, stop: int | None = None
     ) -> list[Split]:
-        """Cut the log between records into parts of about ``split_bytes`` bytes.
+        """Split the log between records into parts of about ``split_bytes`` bytes.
 
-        Uses the index; without one, walks the records' headers. A log that is damaged after its
-        valid prefix gets one more part, or several, for what lies there.
+        Uses the index; without an index, walks the records' headers. If damage follows the valid
+        prefix of a log, the bytes from there on make one or more further parts.
         """
     def bookmark(self, position: int | None = None, /) -> Bookmark:
-        """Where the record at a position lies, or the one to come; None: the first record.
+        """The place of the record at a position, or of the record to come; None: the first.
 
-        `OutOfRangeError` where there is none.
+        `OutOfRangeError` if there is no such place.
         """
     def advance(
         self,
@@ -3192,20 +3187,20 @@ class Log(Generic[_R]):
         bytes: int | None = None,
         durable: bool = True,
     ) -> Bookmark:
-        """How far a reader can go on from a place, as the handle knows the log (see `refresh`).
+        """The place up to which a reader can continue, as the handle knows the log (see `refresh`).
 
-        At most ``records`` records and ``bytes`` bytes with framing, but one record at least; not
-        beyond ``to``; with ``durable`` not beyond `durable_end`, if that is known. Returns
-        ``bookmark`` itself where there is nothing to read. Takes one step over what lies after
-        damage, whatever the limits.
+        At most ``records`` records and ``bytes`` bytes with framing, but at least one record; not
+        beyond ``to``; with ``durable`` not beyond `durable_end`, if known. Returns ``bookmark``
+        itself if there is nothing to read. Takes the bytes after damage in one step, whatever the
+        limits.
 
-        Raises `NotALogError` where another log lies at the path than the one of the bookmark, and
-        `OutOfRangeError` where the place was dropped or cut off.
+        Raises `NotALogError` if another log than the bookmark's lies at the path, and
+        `OutOfRangeError` if the place was dropped or cut off.
         """
     def splits_between(
         self, start: Bookmark, stop: Bookmark, /, split_bytes: int = 67108864
     ) -> list[Split]:
-        """Cut the records between two bookmarks into parts of about ``split_bytes`` bytes.
+        """Split the records between two bookmarks into parts of about ``split_bytes`` bytes.
 
         Raises as `advance` does.
         """
@@ -3219,7 +3214,7 @@ class Log(Generic[_R]):
 class Book(Log[Deed]):
     """An event log in Urbit's Book format: a directory with ``book.log`` and ``meta.bin``.
 
-    Its positions are event numbers, its payloads jams. `Log` has what all formats have in common.
+    Positions are event numbers, payloads are jams. `Log` has the common interface of all formats.
 
     >>> with deedbook.Book.create("zod") as book:
     ...     added = book.append_many([b"one", b"two", b"three"])
@@ -3250,32 +3245,31 @@ class Book(Log[Deed]):
         ``mode``: ``"r"`` reads, takes no lock and never writes; ``"a"`` appends, creating the book
         if it is missing; ``"x"`` creates and fails if it exists.
 
-        ``durability``: see `Durability`; by default ``"always"``, so that an append that returned
-        is on stable storage. Closing syncs, whatever is chosen.
+        ``durability``: see `Durability`; by default ``"always"``: an append returns once the deed
+        is on stable storage. Closing syncs with every setting.
 
-        ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to what was
-        acknowledged, ``"spec"`` cuts after the last valid deed whatever lies there, after saving
-        what it cuts; acknowledged deeds that are missing are noted, as `repair` notes them.
+        ``recovery``: ``"valid"`` keeps every intact deed, ``"acknowledged"`` cuts back to the
+        acknowledged deeds, ``"spec"`` cuts after the last valid deed in any case, after saving the
+        bytes, and notes missing acknowledged deeds, as `repair` does.
 
-        ``epoch``: last event before this log's first one; only for an empty log (default 0, or
+        ``epoch``: the last event before the first of this log; only for an empty log (default 0, or
         the N of a directory named ``0iN``). ``deed_bytes_max``: limit of ``len_d``.
 
-        ``layout``: that of the log, and for a new one ``"packed"`` (the UIP's text) by default.
-        ``"slots"`` is that of the reference implementation's head, ``"padded"`` that of January
-        2026, which is only read. A log of another layout than the one asked for is refused with
+        ``layout``: the layout of the log, and for a new log ``"packed"`` (the UIP's text) by
+        default. ``"slots"`` is the layout of the reference implementation's head, ``"padded"`` the
+        layout of January 2026, for reading only. A log of another layout is refused with
         `InvalidArgumentError`; `convert` makes a copy.
 
-        ``slow_sync``: the logger ``deedbook`` reports a sync that takes longer, in seconds.
+        ``slow_sync``: the logger ``deedbook`` reports a longer sync, in seconds.
 
         ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
-        `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
+        `LockedError`. Other threads continue meanwhile, and Ctrl-C ends the wait.
 
-        ``check``: ``"end"`` reads what finds the end; bytes that a mark vouches for are not read.
-        ``"all"`` reads the whole log first, and raises for damage anywhere. Damage that `verify`
-        found keeps the log from being opened for writing, until a `repair` or a `verify` that finds
-        none.
+        ``check``: ``"end"`` reads only as much as finds the end, and trusts bytes covered by a
+        mark. ``"all"`` reads the whole log first, and raises for damage anywhere. Damage found by
+        `verify` prevents opening for writing, until a `repair`, or a `verify` without a find.
 
-        ``file_mode``: permissions of new files, less the umask; by default all may read them, as
+        ``file_mode``: permissions of new files, minus the umask; by default all may read them, as
         the specification asks.
 
         `deedbook.open` opens a log of any format.
@@ -3313,10 +3307,10 @@ class Book(Log[Deed]):
         """
     @property
     def epoch(self) -> int:
-        """The last event before this log's first one."""
+        """The last event before the first of this log."""
     @property
     def last(self) -> int:
-        """Last event number; the epoch while empty."""
+        """Last event number; the epoch for an empty log."""
     @property
     def durable_last(self) -> int | None:
         """Last event known to be on stable storage.
@@ -3357,46 +3351,46 @@ class Book(Log[Deed]):
         Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
         stream or batch with a column named ``jam`` and optionally ``mug``.
-        Synced once, at the end, with ``durability="always"``. If the iterable raises, what it
-        gave before stays appended.
+        Synced once, at the end, with ``durability="always"``. If the iterable raises, the earlier
+        deeds stay appended.
 
-        Deeds that other threads append meanwhile may lie between those of this call.
+        Deeds from other threads may lie between the deeds of this call.
 
         With ``atomic`` the deeds of an iterable are one batch, without deeds of others between: if
         the iterable raises or a deed is refused, nothing is appended. A crash before the sync may
-        leave the first deeds of the batch. ``event`` is the number that the first deed must get,
-        else `ContiguityError`; ``epoch`` as in `open`, checked; both go with ``atomic``. This is
-        ``u3_book_save`` of the specification.
+        leave the first deeds of the batch. ``event`` is the number that the first deed must get, or
+        the call raises `ContiguityError`; ``epoch`` as in `open`, checked; both need ``atomic``.
+        This is ``u3_book_save`` of the specification.
         """
     def append_from(
         self, file: SupportsRead[bytes], size: int | None = None, *, mug: int = 0
     ) -> int:
         """Append one deed whose jam is read from an open binary file; return its event number.
 
-        ``size``: bytes to read; None for what is left of a file that can seek. One part is held at
-        a time, so a jam may be longer than the memory. What `append` promises holds; if the file
-        ends early or its ``read`` raises, the log is as it was, and the exception is the cause.
+        ``size``: bytes to read; None for the rest of a seekable file. The call holds one part at a
+        time, so a jam may be longer than the memory. The promise of `append` holds; if the file
+        ends early or its ``read`` raises, the log stays unchanged, and the exception is the cause.
         Other calls on this handle may wait meanwhile: ``read`` must not use this log.
 
         Raises `InvalidArgumentError` for a file that ends before ``size`` bytes, `TooLargeError`
-        before anything is read, and what `append` does.
+        before the first read, and the errors of `append`.
         """
     def reader(self, event: int) -> PayloadReader:
         """The jam of a deed as a binary file, which holds one part at a time.
 
-        Raises `OutOfRangeError` if there is none, `CorruptError` for damage of its lengths;
-        reading raises that of its checksum, in place of the last part.
+        Raises `OutOfRangeError` for a missing deed, `CorruptError` for damage of its lengths;
+        reading raises `CorruptError` for a wrong checksum, in place of the last part.
         """
     def read(self, event: int) -> Deed:
-        """The deed with that number; `OutOfRangeError` if there is none."""
+        """The deed with this number; `OutOfRangeError` for a missing deed."""
     @overload
     def __getitem__(self, key: int, /) -> Deed: ...
     @overload
     def __getitem__(self, key: slice, /) -> DeedRange: ...
     def __contains__(self, item: int | Deed, /) -> bool:
-        """Whether there is an event of that number, or just that deed under its number.
+        """Whether the book has an event of this number, or exactly this deed under its number.
 
-        TypeError for anything else: payloads are not looked for.
+        TypeError for anything else: the search never reads payloads.
         """
     @property
     def meta(self) -> Meta:
@@ -3409,7 +3403,7 @@ class Book(Log[Deed]):
         life: int | None = None,
         fake: bool | None = None,
     ) -> None:
-        """Change metadata fields, durably and all at once; None leaves a field as it is."""
+        """Change metadata fields, durably and all at once; None leaves a field unchanged."""
     @staticmethod
     def verify(
         path: _Path,
@@ -3420,9 +3414,9 @@ class Book(Log[Deed]):
     ) -> VerifyReport:
         """Check every deed of a log without changing it.
 
-        ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the
-        check. ``intact``: parts of the log, from its first one on, of which `Split.check` said so;
-        they are not read again.
+        ``progress(bytes_done, bytes_total)`` is called now and then; an error from ``progress``
+        ends the check. ``intact``: parts found intact by `Split.check`, from the log's first part
+        on; the check skips them.
 
         Raises `MissingError` and `NotALogError`.
         """
@@ -3435,14 +3429,14 @@ class Book(Log[Deed]):
         accept_loss: bool = False,
         deed_bytes_max: int = 4294967296,
     ) -> RepairReport:
-        """Cut the log after its valid prefix, after saving what is cut beside it.
+        """Save the bytes after the log's valid prefix to a file next to the log, and cut them.
 
-        Raises `CorruptError` where intact records, which `salvage` copies, would be cut, unless
-        ``force`` says so; `LockedError` if the log is being written; `MissingError` if it is not
-        there. Acknowledged records that are missing leave the log as it is and ``mended`` False,
-        unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
-        nothing and reports what would be done. The saved file is named
-        ``book.log.cut-OFFSET`` (a number is added if it exists).
+        Raises `CorruptError` if the cut would remove intact records (`salvage` copies them), unless
+        ``force`` is set; `LockedError` while another process writes the log; `MissingError` for a
+        missing log. If acknowledged records are missing, the log stays unchanged and ``mended`` is
+        False. With ``accept_loss`` the repair continues without them, and the loss stays noted.
+        ``dry_run`` changes nothing and reports the planned work. The saved file is named
+        ``book.log.cut-OFFSET`` (a number is added if the file exists).
         """
     @staticmethod
     def salvage(
@@ -3455,13 +3449,13 @@ class Book(Log[Deed]):
     ) -> SalvageReport:
         """Copy every intact deed, and the metadata, to a new book at ``to``.
 
-        A book has no gaps, so deeds after a gap get new numbers; the report tells them. The copy
-        has the layout of the source, ``packed`` where that is ``padded``. What ``progress`` raises
-        ends it, and leaves a book with what was copied so far. Committed transactions stay known.
+        A book has no gaps, so deeds after a gap get new numbers; the report lists them. The copy
+        has the layout of the source, or ``packed`` for ``padded``. An error from ``progress`` ends
+        the copy, and leaves a book with the deeds copied so far. Committed transactions stay known.
 
         With ``keep_numbers``, deeds keep their numbers: a stub, the noun ``0``, stands for each
-        deed that is lost before an intact one. A ship cannot replay it. Raises `CorruptError` where
-        it is not proved how many are lost; then the copy ends there.
+        lost deed before an intact deed. A ship cannot replay a stub. Raises `CorruptError` if the
+        number of lost deeds is not proved; then the copy ends there.
         """
     @staticmethod
     def migrate_lmdb(
@@ -3474,25 +3468,25 @@ class Book(Log[Deed]):
         deed_bytes_max: int = 4_294_967_296,
         progress: Callable[[int, int], object] | None = None,
     ) -> LmdbMigration:
-        """Bring an LMDB environment of Urbit to a book, or a pier to a new pier of books.
+        """Convert an LMDB environment of Urbit to a book, or a pier to a new pier of books.
 
         ``source`` is the environment's directory, its ``data.mdb``, or a pier (with ``.urb/log``);
-        the ship must have ended. It is only read: no lock file, no change. ``dest`` is the book's
-        directory, or the new pier. Every batch is synced, read back, and compared with the source.
-        Ended at any moment, it can be called again: what ``dest`` holds is compared from its first
-        event on, and the rest is added. New books are in ``layout``, by default ``packed``; books
-        that are there already must have the one that is named. With ``epochs``, only those of a
-        pier are brought, so that other processes can bring the rest at the same time; the pier gets
-        its metadata from the call that finds all epochs there, of which ``epochs=[]`` does nothing
-        else. ``progress`` is called between batches with events done and events in all; what it
-        raises ends the work, and so does Ctrl-C.
+        the ship must have ended. The source is only read: no lock file, no change. ``dest`` is the
+        book's directory, or the new pier. Every batch is synced, read back, and compared with the
+        source. You can repeat an interrupted call: it compares the events in ``dest`` from the
+        first on, and adds the rest. New books are in ``layout``, by default ``packed``; existing
+        books must have the named layout. With ``epochs``, only these epochs of a pier are
+        converted, so other processes can convert the rest at the same time. The pier gets its
+        metadata from the call that finds all epochs there; ``epochs=[]`` does nothing else.
+        ``progress`` is called between batches with the events done and the total; an error from
+        ``progress``, or Ctrl-C, ends the work.
 
-        Raises `AlreadyExistsError` if ``dest`` holds anything else, `InvalidArgumentError` for a
-        layout that is none or not that of ``dest`` and for ``epochs`` that the source does not
-        have, `ContiguityError` for events or epochs with a gap, `NotALogError`, `CorruptError` or
-        `UnsupportedError` for a file that is no environment, a damaged one, or one of another
-        version, `LockedError` if it was written meanwhile or is open in this process,
-        `MissingError` if nothing is there.
+        Raises `AlreadyExistsError` if ``dest`` holds anything else, `InvalidArgumentError` for an
+        unknown layout or another layout than in ``dest`` and for ``epochs`` missing in the source,
+        `ContiguityError` for events or epochs with a gap, `NotALogError`, `CorruptError` or
+        `UnsupportedError` for a file that is no environment, a damaged environment, or another
+        version, `LockedError` for a source written meanwhile or open in this process,
+        `MissingError` for a missing source.
         """
     @staticmethod
     def export_lmdb(
@@ -3505,8 +3499,7 @@ class Book(Log[Deed]):
     ) -> LmdbMigration:
         """The way back: a book to an LMDB environment, or a pier of books to one of environments.
 
-        As `migrate_lmdb` in all else. Metadata is stored as Urbit stores it, without trailing
-        zeros.
+        Otherwise as `migrate_lmdb`. Metadata is stored as Urbit stores it, without trailing zeros.
         """
     @staticmethod
     def convert(
@@ -3517,45 +3510,46 @@ class Book(Log[Deed]):
         deed_bytes_max: int = 4294967296,
         progress: Callable[[int, int], object] | None = None,
     ) -> ConvertReport:
-        """Copy a book, with its epoch and metadata, to a new one in another layout.
+        """Copy a book, with its epoch and metadata, to a new book in another layout.
 
-        Then both are read, and each event is compared. The source is never changed.
-        ``progress(bytes_done, bytes_total)`` counts both passes; what it raises ends the
-        conversion. The copy is made in ``.converting`` of its directory: until all of it is
-        compared, no log lies at ``target``. A log that another program makes there meanwhile stays.
+        Then both are read, and each event is compared. The source never changes.
+        ``progress(bytes_done, bytes_total)`` counts both passes; an error from ``progress`` ends
+        the conversion. The copy is made in ``.converting`` of its directory: no log lies at
+        ``target`` until the whole copy is compared. A log that another program makes there
+        meanwhile stays.
 
-        Raises: `CorruptError` for a source that is corrupt (`salvage` copies what is intact),
-        `AlreadyExistsError`, `LockedError` where a writer or another conversion is at work,
-        `InvalidArgumentError` for a layout that is none, `UnsupportedError` for ``"padded"``.
+        Raises: `CorruptError` for a corrupt source (`salvage` copies the intact deeds),
+        `AlreadyExistsError`, `LockedError` while a writer or another conversion runs,
+        `InvalidArgumentError` for an unknown layout, `UnsupportedError` for ``"padded"``.
         """
 
 @final
 class Epoch:
-    """An epoch of a pier, as it was when `Pier.epochs` was asked."""
+    """An epoch of a pier, at the time of the call of `Pier.epochs`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def number(self) -> int:
-        """The N of its name ``0iN``: the last event before it."""
+        """The N of the name ``0iN``: the last event before the epoch."""
     @property
     def path(self) -> str:
-        """Its directory, which `Book.open` takes."""
+        """The directory of the epoch, for `Book.open`."""
     @property
     def layout(self) -> str:
         """Name of the layout on disk."""
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """First and last event; None while it has none."""
+        """First and last event; None without events."""
     @property
     def deeds(self) -> int:
         """Number of deeds."""
     @property
     def bytes(self) -> int:
-        """Bytes of its log up to the end of the last deed."""
+        """Bytes of the log up to the end of the last deed."""
     @property
     def verdict(self) -> _Verdict:
-        """How its log ended when it was opened; as in `RecoveryReport`."""
+        """How the log ended at the opening; as in `RecoveryReport`."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -3563,19 +3557,19 @@ class Epoch:
 
 @final
 class EpochReport:
-    """What a full check of an epoch found."""
+    """The result of a full check of an epoch."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def number(self) -> int:
-        """The N of its name ``0iN``."""
+        """The N of the name ``0iN``."""
     @property
     def path(self) -> str:
-        """Its directory."""
+        """The directory of the epoch."""
     @property
     def report(self) -> VerifyReport:
-        """As of any book."""
+        """As for any book."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -3583,22 +3577,22 @@ class EpochReport:
 
 @final
 class DroppedEpochs:
-    """What went from a pier, or would go."""
+    """The epochs dropped from a pier, or to be dropped."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def epochs(self) -> list[int]:
-        """Numbers of the epochs that are gone, in the order of their events."""
+        """Numbers of the dropped epochs, in the order of their events."""
     @property
     def deeds(self) -> int:
-        """Number of deeds in them."""
+        """Number of deeds in the epochs."""
     @property
     def bytes(self) -> int:
-        """Bytes of their logs."""
+        """Bytes of the epochs' logs."""
     @property
     def epoch(self) -> int:
-        """The last event before what is left, as `Pier.epoch`."""
+        """The last event before the remaining epochs, as `Pier.epoch`."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -3606,7 +3600,7 @@ class DroppedEpochs:
 
 @final
 class PierReport:
-    """What a full check of a pier found."""
+    """The result of a full check of a pier."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -3615,7 +3609,7 @@ class PierReport:
         """Whether nothing is damaged, torn, lost or missing between epochs."""
     @property
     def verdict(self) -> _Verdict:
-        """The worst of its epochs; ``"corrupt"`` where events are missing between two of them."""
+        """The worst verdict of an epoch; ``"corrupt"`` if events are missing between two epochs."""
     @property
     def records(self) -> int:
         """Intact deeds of all epochs."""
@@ -3627,10 +3621,10 @@ class PierReport:
         """The first loss that a repair of an epoch accepted."""
     @property
     def epochs(self) -> list[EpochReport]:
-        """One for each epoch, in the order of their events."""
+        """A report for each epoch, in the order of their events."""
     @property
     def gaps(self) -> list[str]:
-        """Where epochs leave out events or overlap, in words with the numbers."""
+        """Gaps and overlaps between epochs, in words with the numbers."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -3640,14 +3634,15 @@ class PierReport:
 class Pier:
     """The epochs of an Urbit pier, each a book in ``.urb/log/0iN``, as one log.
 
-    N is the last event before an epoch, so that each must begin right after the last event of the
-    one before; a gap or an overlap is refused with its numbers. Appends go to the last epoch, until
-    `roll` begins another. The other epochs are only read, until `retain` drops the first ones.
+    N is the last event before an epoch, so each epoch must begin right after the last event of the
+    epoch before; a gap or an overlap is refused with its numbers. Appends go to the last epoch,
+    until `roll` begins another. The other epochs are only read, until `retain` drops the first
+    epochs.
 
-    A handle may be shared by threads; no call holds the GIL while it works or waits. After a fork
-    the child must open the pier itself. It is a context manager, an iterable of its deeds, and an
-    Arrow table for every library that knows ``__arrow_c_stream__``. One that goes without a `close`
-    gives a ResourceWarning, as files do.
+    Threads may share a handle; no call holds the GIL while it works or waits. After a fork the
+    child must open the pier itself. A pier is a context manager, an iterable of its deeds, and an
+    Arrow table for every library with ``__arrow_c_stream__``. A pier dropped without a `close`
+    gives a ResourceWarning, like a file.
     """
 
     @staticmethod
@@ -3672,15 +3667,15 @@ class Pier:
         has the pier, whatever its epoch.
 
         ``epoch``: number of the first epoch, the last event before it; for a new pier 0 by default,
-        and another than an existing pier's is refused. ``epoch_part_bytes``: a commit of
-        `transactions` whose parts have so many bytes or more on average makes an epoch of each, by
-        renaming, instead of copying it to the last epoch; only in layout ``packed``, and only after
-        an epoch that has events. The other options, also ``durability`` and ``file_mode``, are
-        those of `Book.open`; ``recovery`` is for the last epoch.
+        and a number other than an existing pier's is refused. ``epoch_part_bytes``: a commit of
+        `transactions` whose parts have so many bytes or more on average renames each part to an
+        epoch, instead of copying the part to the last epoch; only in layout ``packed``, and only
+        after an epoch with events. The other options, also ``durability`` and ``file_mode``, are
+        the options of `Book.open`; ``recovery`` is for the last epoch.
 
-        Raises: `MissingError` (no epoch, or one without ``book.log``), `ContiguityError` (a gap or
-        an overlap), `UnsupportedError` (an epoch in LMDB, by its name), and what `Book.open`
-        raises.
+        Raises: `MissingError` (no epoch, or an epoch without ``book.log``), `ContiguityError` (a
+        gap or an overlap), `UnsupportedError` (an epoch in LMDB, by its name), and the errors of
+        `Book.open`.
         """
     @staticmethod
     def create(
@@ -3697,7 +3692,7 @@ class Pier:
     def close(self) -> None:
         """Sync, close every epoch, release the lock.
 
-        A second call waits for the first, and fails if that failed.
+        A second call waits for the first, and fails if the first failed.
         """
     def __enter__(self) -> Self:
         """The pier, to be closed at the end of ``with``; `ClosedError` if it is closed already."""
@@ -3709,10 +3704,10 @@ class Pier:
         /,
     ) -> None: ...
     def __bool__(self) -> bool:
-        """Whether the pier is open, also while it is empty."""
+        """Whether the pier is open, even if empty."""
     @property
     def path(self) -> str:
-        """What was opened."""
+        """The opened path."""
     @property
     def log_path(self) -> str:
         """The directory of the epochs, ``.urb/log``."""
@@ -3724,37 +3719,37 @@ class Pier:
         """Whether `close` was called; every call but `close` then raises `ClosedError`."""
     @property
     def durability(self) -> _Durability:
-        """When appends are synced, as `Durability` has it."""
+        """When appends are synced, as a `Durability`."""
     @property
     def recovery(self) -> RecoveryReport:
-        """What opening the last epoch found and did."""
+        """The report of opening the last epoch."""
     def stats(self) -> Stats:
-        """What this handle did since it was opened, in all epochs."""
+        """Counters of this handle since its opening, over all epochs."""
     @property
     def transactions(self) -> Transactions:
-        """Records of many tasks, appended to the last epoch all or not at all and once.
+        """Records of many tasks, appended to the last epoch once, all or none.
 
-        A transaction that an earlier epoch has is a repeat, too, and what was staged before a roll
-        is committed after it.
+        A transaction in an earlier epoch is a repeat, too. Records staged before a roll are
+        committed after it.
         """
     @property
     def epochs(self) -> list[Epoch]:
-        """The epochs in the order of their events, as they are now."""
+        """The current epochs, in the order of their events."""
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """First and last event over all epochs; None while there is none."""
+        """First and last event over all epochs; None without events."""
     @property
     def epoch(self) -> int:
         """The last event before the first epoch."""
     @property
     def last(self) -> int:
-        """Last event; while there is none, `epoch`."""
+        """Last event; `epoch` without events."""
     @property
     def durable_last(self) -> int | None:
         """Last event known to be on stable storage.
 
-        None if a reader finds no mark, or if another program appended since. What lies
-        before the last epoch was synced when that one began.
+        None if a reader finds no mark, or if another program appended since. The earlier epochs
+        were synced when the last epoch began.
         """
     def retain(
         self,
@@ -3764,13 +3759,15 @@ class Pier:
         consumed: bool = False,
         dry_run: bool = False,
     ) -> DroppedEpochs:
-        """Drop whole epochs that are too much, too old (seconds), or read by all consumers.
+        """Drop whole epochs beyond a size, beyond an age (seconds), or read by all consumers.
 
-        The oldest go first, and the last one stays. An epoch's age counts from when the next one
-        began. Each rule allows more to go; what a consumer needs stays.
+        The oldest epochs are dropped first, and the last epoch stays. An epoch's age counts from
+        the beginning of the next epoch. Each rule permits more drops; epochs that a consumer needs
+        stay.
 
-        A crash at any step leaves the epochs from some one on. Returns what was dropped. With
-        ``dry_run`` nothing goes, and it is what would be; a handle for reading may ask so, too.
+        A crash at any step leaves the epochs from some epoch on. Returns the dropped epochs. With
+        ``dry_run`` nothing is dropped, and the result is the plan; a handle for reading may ask,
+        too.
 
         >>> with deedbook.Pier.create("zod") as pier:
         ...     pier.append(b"of epoch 0"), pier.roll(), pier.append(b"of epoch 1")
@@ -3778,45 +3775,45 @@ class Pier:
         (1, 1, 2)
         ([0], (2, 2))
 
-        Raises `ReadOnlyError`, `ClosedError`, `IoError`, and `CorruptError` where the file of
-        consumers is damaged. Where it cannot be seen whether an epoch is gone, the handle is
+        Raises `ReadOnlyError`, `ClosedError`, `IoError`, and `CorruptError` if the file of
+        consumers is damaged. If the handle cannot tell whether an epoch is gone, the handle is
         closed.
         """
     def consumers(self) -> dict[str, int]:
-        """The named consumers, each with the event that it needs next.
+        """The named consumers, each with the next event that it needs.
 
-        Opening for write lowers those that stand above what a crash left, so that none misses what
-        is appended there.
+        After a crash, opening for write lowers consumers above the end, so no consumer misses an
+        append.
         """
     def set_consumer(self, name: str, event: int) -> None:
-        """Note, durably, that a consumer needs a deed and all after it.
+        """Note, durably, that a consumer needs a deed and all later deeds.
 
-        A handle for reading may do so, too: then the writer, in another process, drops nothing
-        from there on. `OutOfRangeError` for an event before the pier's first, or beyond the one
-        after its last.
+        A handle for reading may do the same: then the writer, in another process, drops nothing
+        from there on. `OutOfRangeError` for an event before the pier's first, or beyond the next
+        event.
         """
     def remove_consumer(self, name: str) -> None:
-        """Forget a consumer, durably; a handle for reading may do so, too."""
+        """Forget a consumer, durably; a handle for reading may do the same."""
     def roll(self) -> int:
-        """Begin a new epoch after the last event, durably, and append to it from now on.
+        """Begin a new epoch after the last event, durably, for all later appends.
 
-        Returns its number, the last event before it. The epoch before is synced and closed. The new
-        one is completed beside the others (``meta.bin`` and ``vere.txt`` copied, ``epoc.txt``
-        ``3``) and then named, so that a crash leaves the pier with it or without it. Appends of
-        other threads wait.
+        Returns the number of the epoch, the last event before it. The old epoch is synced and
+        closed. The new epoch is completed next to the others (``meta.bin`` and ``vere.txt`` copied,
+        ``epoc.txt`` ``3``) and then named: a crash leaves the pier with the epoch or without it.
+        Appends of other threads wait.
 
         >>> with deedbook.Pier.create("zod") as pier:
         ...     pier.append(b"of epoch 0"), pier.roll(), pier.append(b"of epoch 1")
         (1, 1, 2)
 
-        Raises `ContiguityError` where the last epoch has no event, `ReadOnlyError`, `ClosedError`
-        and `IoError`. After an error the last epoch takes appends as before; where it cannot be
-        seen whether the new one is there, the handle is closed.
+        Raises `ContiguityError` if the last epoch has no event, `ReadOnlyError`, `ClosedError` and
+        `IoError`. After an error the last epoch takes appends as before; if the handle cannot tell
+        whether the new epoch exists, the handle is closed.
         """
     def append(self, payload: Buffer, mug: int = 0, *, sync: bool = True) -> int:
         """Append one deed to the last epoch and return its number; as `Book.append`.
 
-        Raises what `Book.append` raises.
+        Raises the errors of `Book.append`.
         """
     def append_from(
         self, file: SupportsRead[bytes], size: int | None = None, *, mug: int = 0
@@ -3847,17 +3844,17 @@ class Pier:
     ) -> BackupReport:
         """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
 
-        A handle that appends is synced first, so the copy has all that it appended.
+        A handle for appending is synced first, so the copy has all its appends.
         """
     def sync(self) -> None:
-        """Return when every deed appended so far is on stable storage."""
+        """Wait until every deed appended so far is on stable storage."""
     def refresh(self) -> int:
         """Look for deeds and epochs of other processes; return the last event.
 
-        A tail that is still being written is left for the next time; damage is `CorruptError`.
+        An unfinished tail is left for the next call; damage is `CorruptError`.
         """
     def read(self, event: int) -> Deed:
-        """The deed with that number; `OutOfRangeError` if there is none."""
+        """The deed with this number; `OutOfRangeError` for a missing deed."""
     def __len__(self) -> int:
         """Number of deeds in all epochs."""
     @overload
@@ -3865,14 +3862,14 @@ class Pier:
     @overload
     def __getitem__(self, key: slice, /) -> DeedRange: ...
     def __contains__(self, item: int | Deed, /) -> bool:
-        """Whether there is an event of that number, or just that deed under its number.
+        """Whether the pier has an event of this number, or exactly this deed under its number.
 
-        TypeError for anything else: payloads are not looked for.
+        TypeError for anything else: the search never reads payloads.
         """
     def __iter__(self) -> RecordIterator[Deed]:
         """The deeds, as far as the pier goes now."""
     def __reversed__(self) -> RecordIterator[Deed]:
-        """The deeds, the last one first."""
+        """The deeds, the last first."""
     def iter(
         self,
         start: int | None = None,
@@ -3883,17 +3880,17 @@ class Pier:
     ) -> RecordIterator[Deed]:
         """The deeds from event ``start`` to before ``stop``; checksums are compared.
 
-        With ``on_corrupt="skip"`` (forwards only) damage is passed over up to the end of its epoch,
-        and ``damages`` of the iterator lists it, each by its bytes in the log of its epoch.
+        With ``on_corrupt="skip"`` (forwards only) the iterator skips from damage to the end of its
+        epoch, and its ``damages`` lists each damage by bytes in the log of the epoch.
         """
     def payloads(self, start: int | None = None, stop: int | None = None) -> Iterator[bytes]:
-        """The payloads alone of the same deeds, which is quicker."""
+        """Only the payloads of the same deeds, which is quicker."""
     def follow(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Deed]:
         """The deeds from ``start`` (default: the first) on, waiting for more.
 
-        Goes on into the epochs that begin meanwhile. Ends when nothing came for ``timeout`` seconds
-        (None: never), and when the pier is closed. Raises `OutOfRangeError` where ``start``, or
-        what comes after the last deed, was dropped.
+        Continues in the epochs that begin meanwhile. The iterator ends if no deed comes for
+        ``timeout`` seconds (None: never), and when the pier is closed. Raises `OutOfRangeError` if
+        ``start``, or the deed after the last returned deed, was dropped.
         """
     def batches(
         self,
@@ -3915,10 +3912,10 @@ class Pier:
     def __arrow_c_schema__(self) -> object: ...
     @property
     def meta(self) -> Meta:
-        """The metadata: what Vere keeps in the LMDB environment ``.urb/log/data.mdb``.
+        """The metadata that Vere keeps in the LMDB environment ``.urb/log/data.mdb``.
 
-        The last epoch's ``meta.bin`` is a copy, and stands in where there is no ``data.mdb``.
-        Raises `CorruptError` with both values where the two differ; `save_meta` ends that.
+        The last epoch's ``meta.bin`` is a copy, and stands in for a missing ``data.mdb``. Raises
+        `CorruptError` with both values if the two differ; `save_meta` repairs the difference.
         """
     def save_meta(
         self,
@@ -3931,9 +3928,9 @@ class Pier:
         """Change metadata fields, durably; None leaves a field.
 
         ``.urb/log/data.mdb`` is changed first, then its copy, the last epoch's ``meta.bin``. A
-        crash between the two leaves a difference, which the same call once more ends. Raises
-        `CorruptError` where both differ in a field that is None here. Without a ``data.mdb``, the
-        copy alone is changed.
+        crash between the two leaves a difference, and a repeated call ends it. Raises
+        `CorruptError` if both differ in a field given as None. Without a ``data.mdb``, only the
+        copy is changed.
         """
     @staticmethod
     def verify(
@@ -3942,17 +3939,18 @@ class Pier:
         deed_bytes_max: int = 4294967296,
         progress: Callable[[int, int], object] | None = None,
     ) -> PierReport:
-        """Check every deed of every epoch, and what lies between them, without changing anything.
+        """Check every deed of every epoch, and the steps between epochs, without any change.
 
-        ``progress(bytes_done, bytes_total)`` is called now and then; what it raises ends the check.
-        Raises `MissingError` where there is no epoch, and `UnsupportedError` for one in LMDB.
+        ``progress(bytes_done, bytes_total)`` is called now and then; an error from ``progress``
+        ends the check. Raises `MissingError` without an epoch, and `UnsupportedError` for an epoch
+        in LMDB.
         """
 
 @final
 class Wal(Log[Record]):
     """A write-ahead log: records at byte positions, in one file or in segments.
 
-    Its positions are LSNs. `Log` has what all formats have in common.
+    Positions are LSNs. `Log` has the common interface of all formats.
 
     Source: src/wal/FORMAT.md.
     """
@@ -3982,35 +3980,34 @@ class Wal(Log[Record]):
         fails if the log exists.
 
         ``durability``: see `Durability`; by default ``"manual"``: you call `sync` or `commit`.
-        Closing syncs, whatever is chosen.
+        Closing syncs with every setting.
 
-        ``recovery``: what opening for write does with a tail that is not clean. ``"valid"`` keeps
-        every intact record and cuts a torn tail; ``"acknowledged"`` cuts unacknowledged records,
-        too; ``"spec"`` cuts after the last valid record whatever lies there, after saving it, and
-        notes acknowledged records that are missing, as `repair` does.
+        ``recovery``: how opening for write treats a tail that is not clean. ``"valid"`` keeps every
+        intact record and cuts a torn tail; ``"acknowledged"`` cuts unacknowledged records, too;
+        ``"spec"`` saves and cuts the bytes after the last valid record in any case, and notes
+        missing acknowledged records, as `repair` does.
 
-        ``segment_bytes``: size of a segment, for a new log 64 MiB by default; another than the
+        ``segment_bytes``: size of a segment, for a new log 64 MiB by default; another size than the
         log's is refused. ``single_file``: the log is one file. ``record_bytes_max``: limit of a
         payload in bytes, by default the log's own, or 64 MiB.
 
-        ``slow_sync``: a sync that takes longer, in seconds, is reported by the logger ``deedbook``.
-        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
-        `LockedError`. Other threads go on meanwhile, and Ctrl-C ends the wait.
-        ``archive``: called with number and path of every segment before it is dropped; if it
-        raises, nothing is dropped, and what it raised is the cause of the IoError (a
-        KeyboardInterrupt stays one). Appends go on meanwhile; truncations and consumers wait for
-        it, and from within they would wait for ever. It may get a segment again after a failure.
-        ``retain_bytes``, ``retain_age`` (seconds), ``retain_consumers``: what an open writer drops
-        by itself, by the rules of :meth:`retain`: at opening, and after the first sync in each
-        segment. Where it cannot, the logger ``deedbook`` says so, and appends go on.
-        UnsupportedError for a single file.
-        ``file_mode``: permissions of new files, less the umask; a new directory may be
-        listed by those who may read them. ``.deedbook`` is its owner's alone.
+        ``slow_sync``: the logger ``deedbook`` reports a longer sync, in seconds. ``lock_timeout``:
+        how long opening for writing waits for another writer, seconds; then `LockedError`. Other
+        threads continue meanwhile, and Ctrl-C ends the wait. ``archive``: called with number and
+        path of every segment before it is dropped. If ``archive`` raises, nothing is dropped, and
+        its error is the cause of the IoError (a KeyboardInterrupt is raised unchanged). Appends
+        continue meanwhile. Truncations and consumers wait for ``archive``, and would wait forever
+        if called from within. After a failure, ``archive`` may get a segment again.
+        ``retain_bytes``, ``retain_age`` (seconds), ``retain_consumers``: an open writer drops
+        segments by the rules of :meth:`retain`: at opening, and after the first sync in each
+        segment. If a drop fails, the logger ``deedbook`` reports the error, and appends continue.
+        UnsupportedError for a single file. ``file_mode``: permissions of new files, minus the
+        umask; a new directory is listable for everyone who may read the files. ``.deedbook`` is for
+        its owner alone.
 
-        ``check``: ``"end"`` reads what finds the end; bytes that a mark vouches for are not read.
-        ``"all"`` reads the whole log first, and raises for damage anywhere. Damage that `verify`
-        found keeps the log from being opened for writing, until a `repair` or a `verify` that finds
-        none.
+        ``check``: ``"end"`` reads only as much as finds the end, and trusts bytes covered by a
+        mark. ``"all"`` reads the whole log first, and raises for damage anywhere. Damage found by
+        `verify` prevents opening for writing, until a `repair`, or a `verify` without a find.
 
         :func:`deedbook.open` opens a log of any format.
 
@@ -4042,17 +4039,17 @@ class Wal(Log[Record]):
         """Limit of a payload for appends, bytes."""
     @property
     def segment_paths(self) -> list[str]:
-        """The segment files from the one with the head on; of a single file that file."""
+        """The segment files from the segment with the head on; for a single file, the file."""
     @property
     def head(self) -> int:
-        """Where the first record begins, or will: 0 until a prefix is dropped."""
+        """The beginning of the first record: 0 until a prefix is dropped."""
     def append(self, payload: Buffer, *, sync: bool = True) -> int:
         """Append one record and return its LSN.
 
-        When this returns, the record survives a crash of your process, and with durability
-        ``"always"`` a power cut. With ``sync=False`` that durability leaves the sync to you: for
-        many appends and one `sync`, or a sync in another thread. Raises TooLargeError,
-        PoisonedError, ReadOnlyError, IoError.
+        On return, the record survives a crash of your process, and with durability ``"always"`` a
+        power cut. With ``sync=False``, ``"always"`` leaves the sync to you: for many appends and
+        one `sync`, or a sync in another thread. Raises TooLargeError, PoisonedError, ReadOnlyError,
+        IoError.
         """
     def commit(self, payload: Buffer) -> int:
         """Append one record and sync, whatever the durability. Returns its LSN.
@@ -4062,7 +4059,7 @@ class Wal(Log[Record]):
         ...     lsns, wal.read(lsns[1]).payload
         ([0, 13], b'end')
 
-        Threads that commit at once share one fsync.
+        Threads committing at once share one fsync.
         """
     def append_many(
         self, payloads: Iterable[Buffer] | Any, *, atomic: bool = False
@@ -4074,63 +4071,62 @@ class Wal(Log[Record]):
         ...     added.first, added.last, added.end, list(wal[added.first : added.end].payloads())
         (0, 11, 22, [b'one', b'two'])
 
-        A table needs a column of that name. What came before an error stays appended.
+        A table needs a column named ``payload``. The payloads before an error stay appended.
 
-        With ``atomic`` the payloads of an iterable are packed into one record, so that after a
-        crash all of them are there, or none. :attr:`Record.parts` takes the record apart.
-        ``payloads()``, Arrow and ``deedbook cat`` show it as it lies: ``DBPK``, and the payloads
-        with their lengths.
+        With ``atomic`` the payloads of an iterable are packed into one record: after a crash, all
+        are there, or none. :attr:`Record.parts` unpacks the record. ``payloads()``, Arrow and
+        ``deedbook cat`` show the stored bytes: ``DBPK``, and the payloads with their lengths.
         """
     def append_from(self, file: SupportsRead[bytes], size: int | None = None) -> int:
         """Append one record whose payload is read from an open binary file; return its LSN.
 
-        ``size``: bytes to read; None for what is left of a file that can seek. One part is held at
-        a time, so a payload may be longer than the memory. What `append` promises holds; if the
-        file ends early or its ``read`` raises, the log is as it was, and the exception is the
-        cause. Other calls on this handle may wait meanwhile: ``read`` must not use this log.
+        ``size``: bytes to read; None for the rest of a seekable file. The call holds one part at a
+        time, so a payload may be longer than the memory. The promise of `append` holds; if the file
+        ends early or its ``read`` raises, the log stays unchanged, and the exception is the cause.
+        Other calls on this handle may wait meanwhile: ``read`` must not use this log.
 
         Raises `InvalidArgumentError` for a file that ends before ``size`` bytes, `TooLargeError`
-        before anything is read, and what `append` does.
+        before the first read, and the errors of `append`.
         """
     def reader(self, lsn: int) -> PayloadReader:
         """The payload of a record as a binary file, which holds one part at a time.
 
-        Raises `OutOfRangeError` for what is no record's beginning, `CorruptError` for damage of its
-        lengths; reading raises that of its checksum, in place of the last part.
+        Raises `OutOfRangeError` if no record begins there, `CorruptError` for damage of its
+        lengths; reading raises `CorruptError` for a wrong checksum, in place of the last part.
         """
     def read(self, lsn: int) -> Record:
         """The record that begins at an LSN.
 
-        Raises OutOfRangeError for what is no record's beginning, was dropped, or lies after the
-        end; CorruptError for damage.
+        Raises OutOfRangeError if no record begins there, or for a dropped record, or after the end;
+        CorruptError for damage.
         """
     @overload
     def __getitem__(self, key: int, /) -> Record: ...
     @overload
     def __getitem__(self, key: slice, /) -> RecordRange[Record]: ...
     def __contains__(self, item: int | Record, /) -> bool:
-        """Whether a record begins at that LSN, or just that record lies at its LSN.
+        """Whether a record begins at this LSN, or exactly this record lies at its LSN.
 
-        TypeError for anything else: payloads are not looked for. CorruptError at damage.
+        TypeError for anything else: the search never reads payloads. CorruptError at damage.
         """
     def truncate_before(self, lsn: int, *, force: bool = False, dry_run: bool = False) -> Dropped:
-        """Drop every record before the one at an LSN; with :attr:`end`, all.
+        """Drop every record before the record at an LSN; with :attr:`end`, all.
 
         The LSN must be a record's beginning and durable. Refused for a single file
-        (UnsupportedError), and if a consumer still needs what would go, unless forced. A crash at
-        any step leaves the old or the new log.
+        (UnsupportedError), and if a consumer still needs a dropped record, unless forced. A crash
+        at any step leaves the old or the new log.
 
-        Returns what was dropped. With ``dry_run`` nothing goes, and it is what would be; a handle
-        for reading may ask so, too.
+        Returns the dropped records. With ``dry_run`` nothing is dropped, and the result is the
+        plan; a handle for reading may ask, too.
         """
     def truncate_after(self, lsn: int, *, dry_run: bool = False) -> Dropped:
-        """Keep the record at an LSN as the last one, and drop all after it.
+        """Keep the record at an LSN as the last record, and drop all later records.
 
-        Consumers that stood above the new end stand there then. Returns what was dropped; with
-        ``dry_run``, what would be.
+        Consumers above the new end move to the new end. Returns the dropped records; with
+        ``dry_run``, the plan.
         """
     def truncate_from(self, lsn: int, *, dry_run: bool = False) -> Dropped:
-        """Drop the record at an LSN and all after it, as :meth:`truncate_after`."""
+        """Drop the record at an LSN and all later records, as :meth:`truncate_after`."""
     def retain(
         self,
         *,
@@ -4139,28 +4135,28 @@ class Wal(Log[Record]):
         consumed: bool = False,
         dry_run: bool = False,
     ) -> Dropped:
-        """Drop whole segments that are too much, too old (seconds), or read by all consumers.
+        """Drop whole segments beyond a size, beyond an age (seconds), or read by all consumers.
 
-        A segment's age counts from when the log went on in the next one.
+        A segment's age counts from the beginning of the next segment.
 
-        Each rule allows more to go; what a consumer needs, or is not durable, stays. Returns what
-        was dropped. With ``dry_run`` nothing goes, and it is what would be; a handle for reading
-        may ask so, too.
+        Each rule permits more drops; segments that a consumer needs, and segments not yet durable,
+        stay. Returns the dropped records. With ``dry_run`` nothing is dropped, and the result is
+        the plan; a handle for reading may ask, too.
         """
     def consumers(self) -> dict[str, int]:
-        """The named consumers, each with the LSN of the record that it needs next.
+        """The named consumers, each with the LSN of the next record that it needs.
 
-        Opening for write lowers those that stand above what a crash left, so that none misses what
-        is appended there.
+        After a crash, opening for write lowers consumers above the end, so no consumer misses an
+        append.
         """
     def set_consumer(self, name: str, lsn: int) -> None:
-        """Note, durably, that a consumer needs the record at an LSN and all after it.
+        """Note, durably, that a consumer needs the record at an LSN and all later records.
 
-        A handle for reading may do so, too: then the writer, in another process, drops nothing
-        from there on. `OutOfRangeError` where no record begins there, or it was dropped.
+        A handle for reading may do the same: then the writer, in another process, drops nothing
+        from there on. `OutOfRangeError` if no record begins there, or for a dropped record.
         """
     def remove_consumer(self, name: str) -> None:
-        """Forget a consumer, durably; a handle for reading may do so, too."""
+        """Forget a consumer, durably; a handle for reading may do the same."""
     @staticmethod
     def verify(
         path: _Path,
@@ -4170,10 +4166,10 @@ class Wal(Log[Record]):
         intact: Sequence[Split] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
-        """Check every record; changes nothing. ``progress`` gets bytes done and bytes in all.
+        """Check every record; changes nothing. ``progress`` gets the bytes done and the total.
 
-        ``intact``: parts of the log, from its first one on, of which `Split.check` said so; they
-        are not read again.
+        ``intact``: parts found intact by `Split.check`, from the log's first part on; the check
+        skips them.
 
         Raises `MissingError` and `NotALogError`.
         """
@@ -4187,13 +4183,13 @@ class Wal(Log[Record]):
         segment_bytes: int | None = None,
         record_bytes_max: int | None = None,
     ) -> RepairReport:
-        """Cut the log after its valid prefix, after saving what is cut beside it.
+        """Save the bytes after the log's valid prefix to a file next to the log, and cut them.
 
-        Raises `CorruptError` where intact records, which `salvage` copies, would be cut, unless
-        ``force`` says so; `LockedError` if the log is being written; `MissingError` if it is not
-        there. Acknowledged records that are missing leave the log as it is and ``mended`` False,
-        unless ``accept_loss`` says to go on without them; the loss stays noted. ``dry_run`` changes
-        nothing and reports what would be done. The saved file is named
+        Raises `CorruptError` if the cut would remove intact records (`salvage` copies them), unless
+        ``force`` is set; `LockedError` while another process writes the log; `MissingError` for a
+        missing log. If acknowledged records are missing, the log stays unchanged and ``mended`` is
+        False. With ``accept_loss`` the repair continues without them, and the loss stays noted.
+        ``dry_run`` changes nothing and reports the planned work. The saved file is named
         ``log.cut-BYTE``, for a single file ``NAME.cut-BYTE``.
         """
     @staticmethod
@@ -4207,9 +4203,9 @@ class Wal(Log[Record]):
     ) -> SalvageReport:
         """Copy every intact record to a new log of the same layout.
 
-        Consumers keep their records, which have other LSNs in the copy. One whose record is lost
-        needs the next intact one there. Committed transactions stay known.
-        What ``progress`` raises ends it, and leaves a log with what was copied so far.
+        Consumers keep their records, which have other LSNs in the copy. A consumer of a lost record
+        needs the next intact record. Committed transactions stay known. An error from ``progress``
+        ends the copy, and leaves a log with the records copied so far.
 
         Raises `MissingError`, and `AlreadyExistsError` if there is a log at ``to``.
         """
