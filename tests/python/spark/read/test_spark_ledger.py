@@ -11,7 +11,7 @@ import pytest
 
 from deedbook import InvalidArgumentError, Ledger, MissingError, NotALogError
 from ledgers import damage, events, file_of, files
-from places import SUPPORT
+from places import ROOT, SUPPORT
 from shell import obey_permissions
 from spark_session import load, reader_of, rows_of, tuples
 
@@ -237,6 +237,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
         capture_output=True,
         text=True,
         cwd=SUPPORT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
         preexec_fn=obey_permissions,
     )
     assert done.returncode == 0, done.stderr
