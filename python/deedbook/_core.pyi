@@ -133,16 +133,16 @@ def backup(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> BackupReport:
-    """Copy a log beside its writer, or bring such a copy up to date. Restoring is opening the copy.
+    """Copy a log in use, or bring such a copy up to date. Restoring is opening the copy.
 
     The copy has every record that was acknowledged before the call, with the same numbers or LSNs,
     consumers and committed transactions. The backup reads its new records back, and compares their
     checksums. When this returns, the copy is on stable storage. The next call continues an
     interrupted one.
 
-    The log may be written meanwhile. A ``target`` whose files are no beginning of the log's, or a
-    backup of another event store, is an InvalidArgumentError, and stays as it is. ``progress`` gets
-    the bytes read so far; an error that it raises ends the copy.
+    The log may be written meanwhile. A ``target`` with other files than the beginning of the log's
+    files, or a backup of another event store, is an InvalidArgumentError, and stays unchanged.
+    ``progress`` gets the bytes read so far; an error from ``progress`` ends the copy.
 
     >>> with deedbook.Book.create("log") as book:
     ...     lsns = book.append_many([b"one", b"two"])
@@ -164,19 +164,19 @@ def parse_events(
     """Parse and check JSON lines of Nostr events: one row a line in an Arrow record batch.
 
     ``lines`` is any Arrow array of binary or text (of a table, the column ``value``), or an
-    iterable of bytes-like objects; the ends of lines may be missing. The result has
-    ``__arrow_c_array__``: ``pyarrow.record_batch(result)`` takes it. Its columns ``id``,
-    ``pubkey``, ``created_at``, ``kind``, ``tags``, ``content`` and ``sig`` are typed as those of
-    `EventStore.batches`, and null where the line is no event, or a wrong or too large one. There,
-    ``error`` says why, in the words of `BadLine.reason`; elsewhere it is null. In the row of an
-    empty line everything is null.
+    iterable of bytes-like objects, with or without line breaks. The result has
+    ``__arrow_c_array__``: ``pyarrow.record_batch(result)`` takes the result. The columns ``id``,
+    ``pubkey``, ``created_at``, ``kind``, ``tags``, ``content`` and ``sig`` have the types of
+    `EventStore.batches`. ``error`` is null for a good event. For a line without a valid event, or
+    with a too large event, ``error`` has the text of `BadLine.reason`, and the other columns are
+    null. For an empty line all columns are null.
 
-    ``check`` says what is checked of an event besides its form, as in `EventStore.import_json`.
-    ``event_bytes_max`` is the limit of the store that is to take the events: what is larger is
-    wrong, too. One thread does the work, without the GIL.
+    ``check`` adds checks of an event to the check of its form, as in `EventStore.import_json`.
+    ``event_bytes_max`` is the limit of the store for the events: a larger event is an error, too.
+    One thread does the work, without the GIL.
 
-    Raises `InvalidArgumentError` for another word or a null among the lines, TypeError for what has
-    no bytes, and `TooLargeError` where the columns would take 2 GiB: give fewer lines at once.
+    Raises `InvalidArgumentError` for another word or a null among the lines, TypeError for lines
+    without bytes, and `TooLargeError` if the columns would take 2 GiB: give fewer lines at once.
     """
 
 @final
@@ -190,7 +190,7 @@ class Durability:
     ``"always"`` for `Book` and `Pier`, ``"manual"`` for `Wal`, ``"none"`` for `Ledger`, and for
     `EventStore` 100 milliseconds. The ``repr`` of a handle names it.
 
-    Whatever is chosen, an append that returned survives a crash of your process.
+    With every setting, an append that returned survives a crash of your process.
 
     >>> with deedbook.Wal.create("log", durability=deedbook.Durability.bytes(1 << 20)) as log:
     ...     log.durability
@@ -210,9 +210,9 @@ class Durability:
 
 @final
 class LedgerPosition:
-    """Where a record of a ledger lies. Positions have the order of their records.
+    """The location of a record in a ledger. Positions have the order of their records.
 
-    A tuple of both numbers does as well wherever a position is asked for.
+    Wherever a position is needed, you can pass a tuple of both numbers.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -241,7 +241,7 @@ class Positions(Generic[_P]):
     """The positions of records that were appended together, as ``append_many`` returns them.
 
     ``log[positions.first : positions.end]`` reads the records. The positions of a book are numbers
-    without gaps, so you can iterate them; of other logs only the first and the last are known.
+    without gaps, so you can iterate them. Other logs know only the first and the last position.
     """
 
     @property
@@ -249,14 +249,14 @@ class Positions(Generic[_P]):
         """Position of the first record."""
     @property
     def last(self) -> _P:
-        """Position of the last record; `OutOfRangeError` where nothing was appended."""
+        """Position of the last record; `OutOfRangeError` if nothing was appended."""
     @property
     def end(self) -> _P:
         """The position after the last record."""
     def __len__(self) -> int:
         """Number of records."""
     def __iter__(self) -> Iterator[_P]:
-        """The positions; TypeError where only the first and the last are known."""
+        """The positions; TypeError if only the first and the last are known."""
     @classmethod
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
 
@@ -274,16 +274,16 @@ class Deed:
         """Event number, from 1 up. None only after damage that hid the count."""
     @property
     def mug(self) -> int:
-        """The 32-bit mug as stored; 0 where the writer gave none."""
+        """The 32-bit mug as stored; 0 if the writer gave no mug."""
     @property
     def jam(self) -> bytes:
         """The payload, 0 bytes or more."""
     @property
     def position(self) -> int | None:
-        """The event number, by the name that records of every format have."""
+        """The event number, under the name used for records of every format."""
     @property
     def payload(self) -> bytes:
-        """The jam, by the name that records of every format have."""
+        """The jam, under the name used for records of every format."""
     def to_dict(self) -> dict[str, Any]:
         """Event, mug and jam by their names."""
     def __getnewargs__(self) -> tuple[int | None, int, bytes]: ...
@@ -311,13 +311,13 @@ class Record:
         """The payload, 0 bytes or more."""
     @property
     def position(self) -> int:
-        """The LSN, by the name that records of every format have."""
+        """The LSN, under the name used for records of every format."""
     @property
     def next_lsn(self) -> int:
-        """LSN of the record after this one: 8 bytes of header and the payload further on."""
+        """LSN of the next record: 8 bytes of header and the payload further on."""
     @property
     def parts(self) -> list[bytes] | None:
-        """What :meth:`Wal.append_many` packed into the record, ``atomic``; None for any other."""
+        """Payloads packed by :meth:`Wal.append_many` with ``atomic``; None for other records."""
     def to_dict(self) -> dict[str, Any]:
         """LSN and payload by their names."""
     def __getnewargs__(self) -> tuple[int, bytes]: ...
@@ -402,19 +402,19 @@ class Damage:
         """First byte after the damage: the next intact record, or the end of the log."""
     @property
     def reason(self) -> str:
-        """What is wrong there, with both values."""
+        """The error there, with both values."""
     @property
     def next_intact(self) -> int | None:
-        """Byte of the next intact record, if there is one."""
+        """Byte of the next intact record, if any."""
     @property
     def next_proved(self) -> bool:
-        """Whether that is proved to be a record, and no part of a payload."""
+        """Whether the next intact record is proved to be a record, and no part of a payload."""
     @property
     def first_lost(self) -> int | None:
-        """Number of the first record lost here, where it is known: of a book, the event."""
+        """Number of the first lost record, if known: in a book, the event."""
     @property
     def records_lost(self) -> int | None:
-        """How many records are lost here, where it is known."""
+        """Number of lost records, if known."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -422,19 +422,19 @@ class Damage:
 
 @final
 class Loss:
-    """Acknowledged records that are missing at the end of a log."""
+    """Acknowledged records missing at the end of a log."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def records(self) -> int:
-        """How many; 0 if that is not known."""
+        """Number of missing records; 0 if unknown."""
     @property
     def first(self) -> int:
-        """Number of the first one: of a book, the event."""
+        """Number of the first missing record: in a book, the event."""
     @property
     def offset(self) -> int:
-        """Byte at which it began."""
+        """First byte of the missing records."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -442,7 +442,7 @@ class Loss:
 
 @final
 class RecoveryReport:
-    """What opening a log found and did."""
+    """The result of opening a log."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -455,7 +455,7 @@ class RecoveryReport:
         """
     @property
     def source(self) -> Literal["mark", "scan"]:
-        """Where the end of the log came from: the high-water mark, or a scan of the log."""
+        """The source of the log's end: the high-water mark, or a scan of the log."""
     @property
     def scanned_bytes(self) -> int:
         """Bytes of the log that opening had to read."""
@@ -482,7 +482,7 @@ class RecoveryReport:
         """Byte up to which the mark says the log is durable; None without a mark."""
     @property
     def mark(self) -> Literal["used", "missing", "damaged", "foreign"]:
-        """What became of the high-water mark."""
+        """The state of the high-water mark."""
     @property
     def damage(self) -> Damage | None:
         """The first damage."""
@@ -508,7 +508,7 @@ class RecoveryReport:
 
 @final
 class VerifyReport:
-    """What a full check of a log found."""
+    """The result of a full check of a log."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -523,10 +523,10 @@ class VerifyReport:
         """
     @property
     def records(self) -> int:
-        """Intact records; of an unacknowledged tail those before its first damage."""
+        """Intact records; in an unacknowledged tail, only the records before its first damage."""
     @property
     def uncertain(self) -> int:
-        """Of these, records that may lie inside the payload of a damaged record."""
+        """Intact records that may lie inside the payload of a damaged record."""
     @property
     def bytes(self) -> int:
         """Bytes of intact records."""
@@ -553,10 +553,10 @@ class VerifyReport:
         """Every damaged stretch, in log order."""
     @property
     def noted(self) -> bool:
-        """Whether damage that opening does not see is noted beside the log.
+        """Whether a note next to the log lists damage that opening does not see.
 
-        As long as it is, opening for writing is refused: until a repair, or a check that finds no
-        damage. There is no note of a log without ``.deedbook``, nor where the caller may not write.
+        Opening for writing is then refused, until a repair, or a check without a find. There is no
+        note for a log without ``.deedbook``, nor if the caller may not write.
         """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -600,22 +600,22 @@ class BackupReport:
 
 @final
 class PartReport:
-    """What a check of a part found."""
+    """The result of a check of a part."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def intact(self) -> bool:
-        """Whether the part is what it was when it was cut.
+        """Whether the part is unchanged since the split.
 
-        It has no damage, as many records, and the last one ends where the part does.
+        The part has no damage, as many records, and its last record ends at the end of the part.
         """
     @property
     def records(self) -> int:
         """Intact records."""
     @property
     def uncertain(self) -> int:
-        """Of these, records that may lie inside the payload of a damaged record."""
+        """Intact records that may lie inside the payload of a damaged record."""
     @property
     def bytes(self) -> int:
         """Bytes of intact records."""
@@ -632,7 +632,7 @@ class PartReport:
 
 @final
 class ConvertReport:
-    """What a conversion of a book copied and compared."""
+    """The result of a conversion of a book."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -647,7 +647,7 @@ class ConvertReport:
         """Deeds copied, read back and compared."""
     @property
     def jam_bytes(self) -> int:
-        """Bytes of their jams."""
+        """Bytes of the deeds' jams."""
     @property
     def bounds(self) -> tuple[int, int] | None:
         """First and last event; None for a book without deeds."""
@@ -659,7 +659,7 @@ class ConvertReport:
         """Size of the copy, bytes."""
     @property
     def left_out(self) -> Damage | None:
-        """What a torn source has after the last deed that counts: it is not in the copy."""
+        """The bytes of a torn source after its last valid deed: the copy lacks them."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -667,7 +667,7 @@ class ConvertReport:
 
 @final
 class RepairReport:
-    """What a repair cut, and where it saved it; of a dry run, what it would cut."""
+    """The cut of a repair, and the saved bytes; in a dry run, the planned cut."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -676,7 +676,7 @@ class RepairReport:
         """Whether the log is whole, or was repaired."""
     @property
     def verdict(self) -> _Verdict:
-        """How the log ends now; of a dry run, how it ends."""
+        """How the log ends after the repair; in a dry run, before the repair."""
     @property
     def damages(self) -> list[Damage]:
         """The damage at which the log was cut; empty without any."""
@@ -685,30 +685,30 @@ class RepairReport:
         """The log that was repaired."""
     @property
     def valid_end(self) -> int:
-        """Byte at which it ends now."""
+        """Byte at which the log ends now."""
     @property
     def cut_bytes(self) -> int:
-        """Bytes removed from its end."""
+        """Bytes removed from the log's end."""
     @property
     def cut_records(self) -> int:
-        """Intact records among them."""
+        """Intact records among the removed bytes."""
     @property
     def saved_to(self) -> str | None:
-        """File beside the log that holds the bytes cut, or None if nothing was cut."""
+        """File next to the log with the bytes cut, or None if nothing was cut."""
     @property
     def set_aside(self) -> list[str]:
         """Segments after a gap, by the new names under which none is read as a part of the log.
 
-        Of a dry run, by the names that they have.
+        In a dry run, the current names.
         """
     @property
     def damage(self) -> Damage | None:
         """The damage at which the log was cut."""
     @property
     def loss(self) -> Loss | None:
-        """Acknowledged records that are missing, else those that earlier repairs went on without.
+        """Missing acknowledged records, or the losses that earlier repairs accepted.
 
-        What a repair goes on without (``accept_loss``) stays noted beside the log.
+        A loss accepted by a repair (``accept_loss``) stays noted next to the log.
         """
     @property
     def mended(self) -> bool:
@@ -720,22 +720,22 @@ class RepairReport:
 
 @final
 class Dropped:
-    """What went from a write-ahead log, or would go, and what is left."""
+    """Records dropped from a write-ahead log, or to be dropped, and the remaining range."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def records(self) -> int:
-        """Number of records that are gone."""
+        """Number of dropped records."""
     @property
     def bytes(self) -> int:
-        """Size of them with their headers."""
+        """Size of the dropped records with their headers."""
     @property
     def head(self) -> int:
         """LSN at which the log begins now."""
     @property
     def end(self) -> int:
-        """LSN at which it ends now."""
+        """LSN at which the log ends now."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -749,7 +749,7 @@ class SalvageRun:
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def source_ordinal(self) -> int | None:
-        """Number of the first record in the source, where it is known: of a book, the event."""
+        """Number of the first record in the source, if known: in a book, the event."""
     @property
     def source_offset(self) -> int:
         """Byte of the first record in the source."""
@@ -764,7 +764,7 @@ class SalvageRun:
         """How many records."""
     @property
     def proved(self) -> bool:
-        """Whether they are proved to be records, and no part of a payload."""
+        """Whether the records are proved to be records, and no part of a payload."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -772,7 +772,7 @@ class SalvageRun:
 
 @final
 class SalvageReport:
-    """What a salvage copied, and what it could not."""
+    """The copied and the lost records of a salvage."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -787,7 +787,7 @@ class SalvageReport:
         """Records copied."""
     @property
     def uncertain(self) -> int:
-        """Of these, records that may lie inside the payload of a damaged record."""
+        """Copied records that may lie inside the payload of a damaged record."""
     @property
     def renumbered(self) -> bool:
         """Whether any record has another number in the new log than in the source."""
@@ -799,9 +799,9 @@ class SalvageReport:
         """The stretches left out."""
     @property
     def loss(self) -> Loss | None:
-        """Acknowledged records that are missing behind the last record that was copied.
+        """Acknowledged records missing after the last copied record.
 
-        ``damages`` has those before it.
+        ``damages`` has the earlier losses.
         """
     @property
     def source_bytes(self) -> int:
@@ -811,19 +811,19 @@ class SalvageReport:
         """Events of the new book that stand for lost deeds, with ``keep_numbers``."""
     @property
     def consumers(self) -> int:
-        """Consumers that the new log has from the source, each at the LSN of its record there."""
+        """Consumers copied from the source, each at the LSN of its record there."""
     @property
     def moved_consumers(self) -> list[str]:
-        """Consumers whose record is lost: they need the next intact record, or the new end."""
+        """Consumers with a lost record: they need the next intact record, or the new end."""
     @property
     def transactions(self) -> int:
-        """Applications of which the new log knows, from the source, the last transaction."""
+        """Applications with a last transaction in the source, which the new log knows."""
     @property
     def unfinished_transactions(self) -> int:
-        """Transactions staged or begun in the source and not ended: they are not in the new log."""
+        """Unfinished transactions, staged or begun in the source: the new log lacks them."""
     @property
     def not_carried(self) -> list[str]:
-        """Errors of files next to the source that could not be read: the new log lacks them."""
+        """Errors of unreadable files next to the source: the new log lacks their content."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -831,7 +831,7 @@ class SalvageReport:
 
 @final
 class Stats:
-    """What a handle did since it was opened. Latencies in seconds."""
+    """Counters of a handle since its opening. Latencies in seconds."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -849,7 +849,7 @@ class Stats:
         """Syncs of the log; commits by several threads share one."""
     @property
     def slow_syncs(self) -> int:
-        """Of these, longer than ``slow_sync``. The logger ``deedbook`` reports each, too."""
+        """Syncs longer than ``slow_sync``. The logger ``deedbook`` reports each, too."""
     @property
     def sync_seconds(self) -> float:
         """Time of all syncs."""
@@ -858,29 +858,29 @@ class Stats:
         """Time of the longest sync."""
     @property
     def sync_median(self) -> float | None:
-        """Half of the syncs took no longer (to within a factor of two); None without syncs."""
+        """Half of the syncs took at most this time (within a factor of two); None without syncs."""
     @property
     def sync_p99(self) -> float | None:
-        """99 of 100 syncs took no longer (to within a factor of two); None without syncs."""
+        """99 % of the syncs took at most this time (within a factor of two); None without syncs."""
     @property
     def sync_latency(self) -> list[tuple[int, int]]:
         """A histogram of latencies.
 
-        Upper bounds in microseconds, doubling, and how many syncs lay below each but not below
-        the one before. The last bound is 2**64 - 1.
+        Upper bounds in microseconds, doubling, each with the number of syncs between the bound
+        before and this bound. The last bound is 2**64 - 1.
         """
     @property
     def dropped_files(self) -> int:
-        """Pieces that went from the log's beginning, by whatever call or rule.
+        """Files dropped from the log's beginning, by any call or rule.
 
         Segments of a WAL, epochs of a pier, files of a ledger that was full.
         """
     @property
     def dropped_records(self) -> int:
-        """Records in them."""
+        """Records in the dropped files."""
     @property
     def dropped_bytes(self) -> int:
-        """Bytes in them."""
+        """Bytes in the dropped files."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -894,16 +894,16 @@ class LedgerFileInfo:
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def index(self) -> int:
-        """Its number; no other file of the ledger ever gets it."""
+        """The number of the file; no other file of the ledger ever gets it."""
     @property
     def path(self) -> str:
         """The file."""
     @property
     def bytes(self) -> int:
-        """Its size in bytes."""
+        """The size of the file in bytes."""
     @property
     def active(self) -> bool:
-        """Whether a ledger is writing it."""
+        """Whether a ledger is writing the file."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -911,7 +911,7 @@ class LedgerFileInfo:
 
 @final
 class LedgerFileReport:
-    """What a full check found of one file. Its records are numbered from 0 on."""
+    """The result of a full check of one file. Records are numbered from 0 on."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -920,7 +920,7 @@ class LedgerFileReport:
         """The file."""
     @property
     def report(self) -> VerifyReport:
-        """What it holds."""
+        """The report of the file."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -928,7 +928,7 @@ class LedgerFileReport:
 
 @final
 class LedgerFileSalvage:
-    """What was copied of one file. Records of both files are numbered from 0 on."""
+    """The copied records of one file. Records of both files are numbered from 0 on."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -940,7 +940,7 @@ class LedgerFileSalvage:
         """The copy; None if there was nothing to copy."""
     @property
     def report(self) -> SalvageReport:
-        """What it holds."""
+        """The report of the copy."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -948,28 +948,28 @@ class LedgerFileSalvage:
 
 @final
 class LedgerReport:
-    """What a full check of a ledger found."""
+    """The result of a full check of a ledger."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def ok(self) -> bool:
-        """Whether every file is whole; one that is being written may end in a torn record."""
+        """Whether every file is whole; a file being written may end in a torn record."""
     @property
     def verdict(self) -> _Verdict:
-        """The worst of its files."""
+        """The worst verdict of a file."""
     @property
     def records(self) -> int:
         """Intact records of all files."""
     @property
     def damages(self) -> list[Damage]:
-        """Every damaged stretch, each by its bytes in its file."""
+        """Every damaged stretch, by its bytes in the file."""
     @property
     def loss(self) -> Loss | None:
-        """None: a file that was sent is no loss, and no repair accepts one."""
+        """Always None: a sent file is no loss, and no repair accepts a loss."""
     @property
     def files(self) -> list[LedgerFileReport]:
-        """One for each file, the oldest first."""
+        """A report for each file, the oldest first."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -977,7 +977,7 @@ class LedgerReport:
 
 @final
 class LedgerSalvage:
-    """What a salvage of a ledger copied, and what it could not."""
+    """The copied and the lost records of a ledger's salvage."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -986,19 +986,19 @@ class LedgerSalvage:
         """Whether the copy has all of the source: no file is damaged."""
     @property
     def verdict(self) -> _Verdict:
-        """How the source is: the first of its files that is damaged says it."""
+        """The state of the source: the verdict of its first damaged file."""
     @property
     def records(self) -> int:
         """Records copied."""
     @property
     def damages(self) -> list[Damage]:
-        """The stretches left out, each by its bytes in its file."""
+        """The stretches left out, by their bytes in the file."""
     @property
     def loss(self) -> Loss | None:
-        """None, as of `LedgerReport`."""
+        """Always None, as in `LedgerReport`."""
     @property
     def files(self) -> list[LedgerFileSalvage]:
-        """One for each file, the oldest first."""
+        """A report for each file, the oldest first."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1006,7 +1006,7 @@ class LedgerSalvage:
 
 @final
 class LmdbEpoch:
-    """What became of one log: that of a pier's epoch, or the only one."""
+    """The migration of one log: the log of a pier's epoch, or the only log."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1018,22 +1018,22 @@ class LmdbEpoch:
         """Directory that was written."""
     @property
     def epoch(self) -> int:
-        """The last event before it."""
+        """The last event before the log."""
     @property
     def first(self) -> int | None:
-        """Its first event; None of a log without events."""
+        """The first event; None for a log without events."""
     @property
     def last(self) -> int | None:
-        """Its last event; None of a log without events."""
+        """The last event; None for a log without events."""
     @property
     def bytes(self) -> int:
         """Bytes of the events' jams."""
     @property
     def found(self) -> int:
-        """Events that the destination held before: compared, not written."""
+        """Events already in the destination: compared, not written."""
     @property
     def meta(self) -> Meta:
-        """Its metadata."""
+        """The metadata of the log."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1041,40 +1041,40 @@ class LmdbEpoch:
 
 @final
 class LmdbMigration:
-    """What `Book.migrate_lmdb` or `Book.export_lmdb` brought, or would bring."""
+    """The result of `Book.migrate_lmdb` or `Book.export_lmdb`, or the plan of a dry run."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def source(self) -> str:
-        """What was read."""
+        """The source path."""
     @property
     def dest(self) -> str:
-        """What was written."""
+        """The destination path."""
     @property
     def dry_run(self) -> bool:
         """Whether nothing was changed."""
     @property
     def events(self) -> int:
-        """Events in all, those found included."""
+        """All events, found events included."""
     @property
     def bytes(self) -> int:
-        """Bytes of their jams."""
+        """Bytes of the events' jams."""
     @property
     def found(self) -> int:
-        """Events that an earlier run had brought: compared, not written."""
+        """Events from an earlier run: compared, not written."""
     @property
     def resumed_from(self) -> int | None:
-        """The first event that was not there; None if all were, or none."""
+        """The first missing event; None if all events were there, or none."""
     @property
     def epochs(self) -> list[LmdbEpoch]:
         """The logs, in the order of their events."""
     @property
     def meta(self) -> Meta:
-        """The metadata; of a pier, what its top directory says."""
+        """The metadata; for a pier, from its top directory."""
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The duration of the migration."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1082,7 +1082,7 @@ class LmdbMigration:
 
 @final
 class LedgerFileMigration:
-    """What became of one file of a DirectoryStore: see `Ledger.migrate_directory_store`."""
+    """The migration of one file of a DirectoryStore: see `Ledger.migrate_directory_store`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1091,22 +1091,22 @@ class LedgerFileMigration:
         """The file."""
     @property
     def bytes(self) -> int:
-        """Its size in bytes."""
+        """The size of the file in bytes."""
     @property
     def active(self) -> bool:
-        """Whether it was being written, and never finished."""
+        """Whether the file was being written, and never finished."""
     @property
     def events(self) -> int:
-        """Events that went to the ledger, or would go."""
+        """Events moved to the ledger, or to be moved."""
     @property
     def rest_from(self) -> int | None:
         """The bytes from here on are no event; None if the file is intact."""
     @property
     def rest_reason(self) -> str | None:
-        """Which byte is wrong, what was expected there, and what was found."""
+        """The wrong byte, with the expected and the found value."""
     @property
     def set_aside(self) -> str | None:
-        """Where the rest was copied to; None if nothing was, or the rest is all zeros."""
+        """The copy of the rest; None if there is no copy, or the rest is all zeros."""
     @property
     def removed(self) -> bool:
         """Whether the file was removed."""
@@ -1117,7 +1117,7 @@ class LedgerFileMigration:
 
 @final
 class LedgerStats:
-    """What a ledger did since it was opened."""
+    """Counters of a ledger since its opening."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1129,16 +1129,16 @@ class LedgerStats:
         """Files dropped because the ledger was full."""
     @property
     def dropped_events(self) -> int:
-        """Records in them."""
+        """Records in the dropped files."""
     @property
     def dropped_bytes(self) -> int:
-        """Bytes in them."""
+        """Bytes in the dropped files."""
     @property
     def rejected_events(self) -> int:
-        """Events refused because the ledger was full, or would not even hold these."""
+        """Events refused because the ledger was full, or because they exceed its limit."""
     @property
     def rejected_bytes(self) -> int:
-        """Bytes that they would have taken."""
+        """Bytes of the refused events."""
     @property
     def quarantined_files(self) -> int:
         """Damaged files moved to ``.deedbook/quarantine``."""
@@ -1149,18 +1149,18 @@ class LedgerStats:
 
 @final
 class Removable:
-    """A file that was fetched, to be removed once it was sent: that very file.
+    """A fetched file, to be removed after it was sent: this very file.
 
-    Whatever has its name by then is not touched, also if another process removes it: a removable
-    can be pickled. It is equal and hashed by its values.
+    A later file with the same name stays untouched, even if another process removes this file. A
+    removable can be pickled. Removables compare and hash by their values.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, index: int, device: int, inode: int, born_ns: int, quarantine: bool) -> Self:
-        """Name a file again, as `Ledger.fetch` named it.
+        """Name a file again, with the values from `Ledger.fetch`.
 
-        Raises `UnsupportedError` without a birth, and so does pickling: an inode is used again, and
-        then only the birth tells a file from a later one.
+        Raises `UnsupportedError` without a birth, and so does pickling: the system reuses inodes,
+        and then only the birth distinguishes a file from a later file.
         """
     @property
     def index(self) -> int:
@@ -1173,10 +1173,10 @@ class Removable:
         """The file's inode."""
     @property
     def born_ns(self) -> int:
-        """Nanoseconds from 1970 to the file's creation; 0 where the file system notes none."""
+        """Nanoseconds from 1970 to the file's creation; 0 if the file system does not record it."""
     @property
     def quarantine(self) -> bool:
-        """Whether removing moves it to ``.deedbook/quarantine``: records lie after damage."""
+        """Whether removing moves the file to ``.deedbook/quarantine``: records lie after damage."""
     def to_dict(self) -> dict[str, Any]:
         """The values by their names."""
     def __getnewargs__(self) -> tuple[int, int, int, int, bool]: ...
@@ -1187,13 +1187,13 @@ class Removable:
 
 @final
 class LedgerFile:
-    """A file that was fetched, open for reading: what ``deedbook.transient.LedgerBody`` reads."""
+    """A fetched file, open for reading by ``deedbook.transient.LedgerBody``."""
 
     @property
     def id(self) -> str:
         """A name that no other file ever gets; the same after a restart.
 
-        Where the file system notes no birth of files, it holds for one handle only.
+        Without births of files in the file system, the name is valid for one handle only.
         """
     @property
     def index(self) -> int:
@@ -1203,7 +1203,7 @@ class LedgerFile:
         """The file."""
     @property
     def count(self) -> int:
-        """How many records the body holds."""
+        """The number of records in the body."""
     @property
     def content_length(self) -> int:
         """Bytes of the body, header and footer included."""
@@ -1217,23 +1217,24 @@ class LedgerFile:
     def envelope(self) -> tuple[bytes, bytes, bytes]:
         """Header, footer and separator of the body."""
     def readinto(self, buffer: Buffer, position: int) -> int:
-        """Fill ``buffer`` from byte ``position`` of the body on; how many bytes that were.
+        """Fill ``buffer`` from byte ``position`` of the body on; returns the number of bytes.
 
-        Less than asked for only at the end. Raises `CorruptError` if the file was changed since it
-        was fetched, and `IoError`.
+        The call returns fewer bytes only at the end. Raises `CorruptError` if the file was changed
+        since the fetch, and `IoError`.
         """
     def records(self, start: int, stop: int) -> Iterator[bytes]:
         """The payloads of the records from ``start`` to before ``stop``."""
     def copy(self) -> LedgerFile:
-        """The same file, to be read apart from this."""
+        """The same file, for separate reading."""
 
 @final
 class Ledger:
-    """Events kept in files until they were sent: a ``deedbook.transient.DataStore`` on disk.
+    """Events kept in files until they are sent: a ``deedbook.transient.DataStore`` on disk.
 
-    A directory of files ``N-BASE``, each a batch. An append goes to the file being written; a fetch
-    finishes it. Any number of processes, handles and threads may share a directory: each handle
-    writes files of its own, and a fetch gives the finished files of all of them.
+    A ledger is a directory of files ``N-BASE``, each a batch. An append goes to the file being
+    written; a fetch finishes the file. Any number of processes, handles and threads may share a
+    directory: each handle writes files of its own, and a fetch returns the finished files of all
+    handles.
 
     >>> with deedbook.Ledger.open("spool", "a") as ledger:
     ...     places = ledger.append(b'{"n": 1}'), ledger.append(b'{"n": 2}')
@@ -1266,39 +1267,40 @@ class Ledger:
     ) -> Ledger:
         """Open the ledger in directory ``path``, whose files' names end with ``base``.
 
-        ``mode``: ``"r"`` reads the files as they are now, or one file whose path is given, and
-        removes nothing; ``"a"`` appends and sends; ``"x"`` does so, and fails if the ledger exists.
-        A reader gives the finished files, in the order in which they are sent, and never one that
-        is being written, unless its path was given. A file that was sent meanwhile is passed over.
+        ``mode``: ``"r"`` reads the current files, or the one file at the given path, and removes
+        nothing; ``"a"`` appends and sends; ``"x"`` does the same, and fails if the ledger exists. A
+        reader returns the finished files, in the order of sending. A reader returns a file being
+        written only if its path was given. A file sent meanwhile is skipped.
 
-        ``base`` may be left out where the directory holds one ledger; a new one has ``"events"``.
-        No file is created before the first append. There is no ``lock_timeout``, as there is
-        nothing to wait for: a ledger may have many writers, each with files of its own.
+        You may leave out ``base`` if the directory holds one ledger; a new ledger has ``"events"``.
+        No file is created before the first append. There is no ``lock_timeout``: a ledger may have
+        many writers, each with files of its own.
 
-        ``header``, ``footer`` and ``separator`` make the body of a batch; by default it is a JSON
-        array. A function for one of the first two is called for each batch that is fetched.
+        ``header``, ``footer`` and ``separator`` make the body of a batch, by default a JSON array.
+        A function for one of the first two is called for each fetched batch.
 
-        ``batch_bytes``: a file with more bytes is finished, at least 100; ``batch_records``: so is
-        one with so many records. ``record_bytes_max``: limit of a payload. ``max_bytes``: limit of
-        all files; then an append is refused (`IoError` with errno EDQUOT), or with
-        ``on_full="drop_oldest"`` the oldest files go, and `stats` counts what they held. The files
-        are counted where the last count is a second old, and again before any of them goes.
+        ``batch_bytes``: the size at which a file is finished, at least 100; ``batch_records``: the
+        number of records at which a file is finished. ``record_bytes_max``: limit of a payload.
+        ``max_bytes``: limit of all files. Beyond the limit, an append is refused (`IoError` with
+        errno EDQUOT), or with ``on_full="drop_oldest"`` the oldest files are dropped, and `stats`
+        counts their records. The files are counted if the last count is a second old, and again
+        before a drop.
 
-        ``durability``: see `Durability`; by default ``"none"``, as the specification has it. With
+        ``durability``: see `Durability`; by default ``"none"``, as in the specification. With
         ``"manual"`` each file is synced when it is finished. ``file_mode``: permissions of new
-        files, less the umask.
+        files, minus the umask.
 
         ``on_corrupt``, for a file with intact records after damage: ``"quarantine"`` sends the
-        records before, and `remove` moves the file to ``.deedbook/quarantine``; ``"skip"`` sends
-        the records after the damage, too, but none that may lie inside a damaged record: `remove`
-        moves a file that has such records to the quarantine; ``"stop"`` sends those before, and
-        `remove` removes the file, as the specification has it. A file with a record that is only
-        longer than ``record_bytes_max``, not right after damage, goes to the quarantine, whatever
-        is chosen.
+        records before the damage, and `remove` moves the file to ``.deedbook/quarantine``.
+        ``"skip"`` also sends the records after the damage, except records that may lie inside a
+        damaged record: `remove` moves a file with such records to the quarantine. ``"stop"`` sends
+        the records before the damage, and `remove` removes the file, as in the specification. With
+        every setting, a file goes to the quarantine if a record is longer than
+        ``record_bytes_max``, and does not follow damage.
 
-        Raises: `MissingError`, `AlreadyExistsError`, `InvalidArgumentError` also where there are
-        several ledgers and no ``base``, `NotALogError` for a file with another name than
-        ``N-BASE``, `IoError`.
+        Raises: `MissingError`, `AlreadyExistsError`, `InvalidArgumentError` also for several
+        ledgers without ``base``, `NotALogError` for a file with another name than ``N-BASE``,
+        `IoError`.
         """
     @staticmethod
     def create(
@@ -1320,34 +1322,34 @@ class Ledger:
     ) -> Ledger:
         """Create a ledger that must not exist; as `open` with mode ``"x"``."""
     def append(self, payload: Buffer, *, sync: bool = True) -> LedgerPosition:
-        """Append one event, at least one byte; returns where it lies.
+        """Append one event, at least one byte; returns its position.
 
         With ``sync=False`` durability ``"always"`` leaves the sync to you.
 
-        Raises `TooLargeError`, `InvalidArgumentError` for an empty one, `IoError` (``durable`` says
-        ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`, `ForkedError`.
+        Raises `TooLargeError`, `InvalidArgumentError` for an empty event, `IoError` (``durable``
+        says ``"no"`` or ``"unknown"``), `PoisonedError`, `ClosedError`, `ForkedError`.
         """
     def commit(self, payload: Buffer) -> LedgerPosition:
         """Append one event and sync, whatever the durability option."""
     def try_append(self, payload: Buffer) -> LedgerPosition | None:
-        """Append one event if that takes one write to the open file and nothing else.
+        """Append one event if one write to the open file is enough.
 
-        None if nothing was appended, and `append` is to do it: with a sync, another file, a look
-        at the files, or a wait for another thread. For event loops; with ``durability="always"``
-        the sync is left to the caller. Errors as `append`.
+        Returns None, and appends nothing, if `append` must do the work: with a sync, another file,
+        a look at the files, or a wait for another thread. For event loops; with
+        ``durability="always"`` the sync is left to the caller. Errors as in `append`.
         """
     def append_many(
         self, payloads: Iterable[Buffer] | object, *, atomic: bool = False
     ) -> Positions[LedgerPosition]:
-        """Append what an iterable or an Arrow object gives; what came before an error stays.
+        """Append the events of an iterable or an Arrow object; events before an error stay.
 
         >>> with deedbook.Ledger.create("spool") as ledger:
         ...     added = ledger.append_many([b"1", b"2", b"3"])
         ...     added.first, len(added), ledger[added.last].payload
         (LedgerPosition(file=0, record=0), 3, b'3')
 
-        With ``atomic`` nothing is appended if one event of an iterable cannot be; an `IoError` that
-        leaves a part in the ledger says so. A crash may leave the first events.
+        With ``atomic`` nothing is appended if one event of an iterable is refused; an `IoError`
+        reports a partial batch in the ledger. A crash may leave the first events.
         """
     def iter(
         self,
@@ -1358,8 +1360,8 @@ class Ledger:
     ) -> RecordIterator[LedgerRecord]:
         """The records of the finished files, from ``start`` to before ``stop``.
 
-        ``ledger.iter((7, 0), (8, 0))`` has those of file 7. Raises `CorruptError` at damage, or
-        with ``on_corrupt="skip"`` goes on after it and notes it in ``damages``.
+        ``ledger.iter((7, 0), (8, 0))`` has the records of file 7. Raises `CorruptError` at damage,
+        or with ``on_corrupt="skip"`` skips it and notes it in ``damages``.
         """
     def __iter__(self) -> RecordIterator[LedgerRecord]:
         """The records of all finished files; `CorruptError` at damage."""
@@ -1370,7 +1372,7 @@ class Ledger:
     def payloads(
         self, start: _InLedger | None = None, stop: _InLedger | None = None
     ) -> Iterator[bytes]:
-        """The payloads alone of the same records."""
+        """Only the payloads of the same records."""
     def batches(
         self,
         start: _InLedger | None = None,
@@ -1381,12 +1383,12 @@ class Ledger:
         batch_bytes: int = 2097152,
         on_corrupt: _OnCorrupt = "raise",
     ) -> BatchStream:
-        """As `iter`, as Arrow record batches; none holds records of two files.
+        """As `iter`, as Arrow record batches; no batch holds records of two files.
 
         Columns: ``file`` int64 (index of the file), ``record`` int64 (in the file, from 0 on),
         ``payload`` binary; on request ``offset``, ``length`` int64 (bytes of the record with its
-        header). A batch ends at ``batch_rows`` records, or once it holds ``batch_bytes`` bytes of
-        payload. Raises as `iter`, and `InvalidArgumentError` for a position within a file.
+        header). A batch ends at ``batch_rows`` records, or at ``batch_bytes`` bytes of payload.
+        Raises as `iter`, and `InvalidArgumentError` for a position within a file.
         """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All records of the finished files as an Arrow table."""
@@ -1397,57 +1399,57 @@ class Ledger:
         start: _InLedger | None = None,
         stop: _InLedger | None = None,
     ) -> list[Split]:
-        """Cut files between records into parts of about ``split_bytes`` bytes, to be read apart.
+        """Split files between records into parts of about ``split_bytes`` bytes.
 
-        Reads the files. What lies after damage is a part of its own. There is none of a file that
-        was sent meanwhile. Raises `InvalidArgumentError` for a position within a file.
+        Reads the files. The bytes after damage make a part of their own. A file sent meanwhile has
+        no part. Raises `InvalidArgumentError` for a position within a file.
         """
     @property
     def files(self) -> list[LedgerFileInfo]:
-        """The files, the oldest first; also those that are being written.
+        """The files, the oldest first; files being written, too.
 
-        One that cannot be opened has 0 bytes, and reading it says why.
+        A file that cannot be opened has 0 bytes, and reading it raises the error.
         """
     def next_index(self) -> int | None:
-        """The lowest index that the next file can get; None where neither files nor a counter say.
+        """The lowest index for the next file; None without files and without a counter.
 
-        No ledger has a lower one than before: it is another one, or its numbers began again. Raises
-        `IoError`.
+        The number of a ledger never falls. A lower number means another ledger, or numbers that
+        began again. Raises `IoError`.
         """
     @staticmethod
     def bases(path: _Path) -> list[str]:
-        """The bases of the ledgers in a directory, sorted; empty if there are none.
+        """The bases of the ledgers in a directory, sorted; empty without ledgers.
 
-        A name is no proof: a ledger has a counter in ``.deedbook``, or one of its first files
-        holds an intact record. `IoError` if a file cannot be read, and no ledger is found.
+        A name is no proof: a ledger has a counter in ``.deedbook``, or one of its first files holds
+        an intact record. `IoError` if a file cannot be read, and no ledger is found.
         """
     @staticmethod
     def is_file(path: _Path) -> bool:
         """Whether a file is named ``N-BASE`` and holds an intact record. Raises `IoError`."""
     def fetch(self, count: int | None = None, max_bytes: int | None = None) -> DataResult | None:
-        """Finish the file being written, and give the oldest finished files; None without any.
+        """Finish the file being written, and return the oldest finished files; None without any.
 
-        At most ``count`` files (and 256: each is open), with at most ``max_bytes`` together, but
-        one at least. ``data`` has a ``deedbook.transient.LedgerBody`` for each, and ``removable``
-        what to give to `remove` once it was sent; ``more`` says whether there are further files.
-        This handle leases the files until `remove` or `release` gives them back, or it is closed,
-        or its process dies. A fetch leaves out the files that another handle or process leased or
-        writes; a second one of this handle gives its own again. Files without an intact record are
-        set aside. What the function for the header or the footer raises is raised.
+        At most ``count`` files (and 256: each is open), with at most ``max_bytes`` together, but at
+        least one. ``data`` has a ``deedbook.transient.LedgerBody`` for each, and ``removable`` the
+        items to give to `remove` after sending; ``more`` says whether there are further files. This
+        handle leases the files until `remove` or `release` returns them, or the handle is closed,
+        or its process ends. A fetch leaves out files leased or written by other handles and
+        processes; a second fetch of this handle returns its own files again. Files without an
+        intact record are set aside. An error of the header's or the footer's function is raised.
         """
     def remove(self, items: Iterable[Removable]) -> None:
-        """Remove files that were sent; one that is gone already is no error.
+        """Remove sent files; a missing file is no error.
 
         With ``durability="none"`` a power cut may bring them back.
         """
     def release(self, items: Iterable[Removable]) -> None:
-        """Give back files that were fetched and will not be sent now: others may send them."""
+        """Return fetched files that you will not send now: others may send them."""
     def has_data(self) -> bool:
-        """Whether anything is to be sent, also in a file that another process writes or sends."""
+        """Whether any file is to be sent, even a file that another process writes or sends."""
     def reset(self) -> None:
-        """Remove every file but those that others write; numbers go on, the quarantine stays."""
+        """Remove every file except files of other writers; numbers go on, the quarantine stays."""
     def sync(self) -> None:
-        """Return when everything this handle appended is on stable storage."""
+        """Wait until every append of this handle is on stable storage."""
     def backup(
         self,
         target: _Path,
@@ -1456,29 +1458,30 @@ class Ledger:
     ) -> BackupReport:
         """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
 
-        A handle that appends is synced first, so the copy has all that it appended.
+        A handle for appending is synced first, so the copy has all its appends.
         """
     def stats(self) -> LedgerStats:
-        """What this handle did since it was opened."""
+        """Counters of this handle since its opening."""
     def close(self) -> None:
         """Finish the file being written, and sync unless the durability is none.
 
-        A second call waits for the first, and fails if that failed.
+        A second call waits for the first, and fails if the first failed.
         """
     @property
     def transactions(self) -> Transactions:
-        """Records of many tasks, appended all or not at all and once."""
+        """Records of many tasks, appended once, all or none."""
     @property
     def path(self) -> str:
         """The directory, absolute."""
     @property
     def base(self) -> str:
-        """What the files' names end with."""
+        """The end of the files' names."""
     @property
     def unsynced_bytes(self) -> int:
-        """Bytes that this handle appended and that no sync of its own covers.
+        """Bytes appended by this handle and not yet synced by it.
 
-        A power cut could take them. With ``durability="none"`` the system writes them when it does.
+        A power cut could lose them. With ``durability="none"`` the system decides when to write
+        them.
         """
     @property
     def mode(self) -> _Mode:
@@ -1488,7 +1491,7 @@ class Ledger:
         """Whether the handle is closed."""
     @property
     def durability(self) -> _Durability:
-        """When appends are synced, as `Durability` has it."""
+        """When appends are synced, as a `Durability`."""
     @staticmethod
     def verify(
         path: _Path,
@@ -1498,8 +1501,8 @@ class Ledger:
     ) -> LedgerReport:
         """Check every record of every file, or of the file at ``path``; changes nothing.
 
-        ``base`` as in `open`. ``progress`` is called with bytes done and bytes in all; what it
-        raises ends the check.
+        ``base`` as in `open`. ``progress`` is called with the bytes done and the total; an error
+        from ``progress`` ends the check.
 
         Raises `MissingError`, and `InvalidArgumentError` for several ledgers without ``base``.
         """
@@ -1510,10 +1513,10 @@ class Ledger:
         intact: Sequence[Split] | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
-        """Check every record of one file; changes nothing. `MissingError` if it is not there.
+        """Check every record of one file; changes nothing. `MissingError` for a missing file.
 
-        ``intact``: parts of the file, from its first one on, of which `Split.check` said so; they
-        are not read again. ``progress`` as of `verify`.
+        ``intact``: parts found intact by `Split.check`, from the file's first part on; the check
+        skips them. ``progress`` as in `verify`.
         """
     @staticmethod
     def salvage(
@@ -1523,10 +1526,10 @@ class Ledger:
         base: str | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> LedgerSalvage:
-        """Copy every intact record to a new ledger, each file to one of its own.
+        """Copy every intact record to a new ledger, each file to a file of its own.
 
         ``base`` as in `open`. The source may be a quarantine, ``.deedbook/quarantine``. Raises
-        `AlreadyExistsError` if there is a ledger of that base at ``to``.
+        `AlreadyExistsError` for a ledger with the same base at ``to``.
         """
     @staticmethod
     def migrate_directory_store(
@@ -1543,20 +1546,20 @@ class Ledger:
     ) -> list[LedgerFileMigration]:
         """Append the events of a DirectoryStore's files to the ledger at ``path``, oldest first.
 
-        The program that wrote them (crate ``transientdb``) must have ended. Each file of
+        The program that wrote the files (crate ``transientdb``) must have ended. Each file of
         ``source``, finished or not, is removed when its events are on stable storage; with ``keep``
-        it stays, and a second call migrates it again. Of a torn or damaged file, the events before
-        the damage are migrated, and what is no event is copied to ``.deedbook/quarantine`` of the
-        ledger. A file that does not begin as a DirectoryStore's
-        stays (``rest_from`` 0). ``dry_run`` only looks.
+        the file stays, and a second call migrates it again. From a torn or damaged file, the events
+        before the damage are migrated, and the other bytes are copied to ``.deedbook/quarantine``
+        of the ledger. A file without the beginning of a DirectoryStore's file stays (``rest_from``
+        0). ``dry_run`` only reads.
 
-        It can be ended at any moment, and done again. Then events of the file it was at may come
-        twice.
+        You can end a migration at any moment, and repeat it. Events of the interrupted file may
+        then come twice.
 
-        ``progress`` is called with bytes done and bytes in all; what it raises ends the migration.
-        Raises `MissingError`, `LockedError` (a second migration, or a file that grows),
-        `TooLargeError` for an event over ``record_bytes_max``, `InvalidArgumentError` if both are
-        one directory, `IoError`.
+        ``progress`` is called with the bytes done and the total; an error from ``progress`` ends
+        the migration. Raises `MissingError`, `LockedError` (a second migration, or a file that
+        grows), `TooLargeError` for an event over ``record_bytes_max``, `InvalidArgumentError` if
+        both are one directory, `IoError`.
         """
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -1570,9 +1573,9 @@ class Ledger:
 
 @final
 class Event:
-    """A Nostr event (NIP-01). Equal to one with the same fields, wherever each is stored.
+    """A Nostr event (NIP-01). Events with the same fields are equal, wherever they are stored.
 
-    Fields are checked for form and range; `check_id` asks whether the id is that of the content.
+    Fields are checked for form and range; `check_id` compares the id with the content.
     """
 
     __match_args__: ClassVar[tuple[str, ...]]
@@ -1594,9 +1597,9 @@ class Event:
         """Raises `InvalidArgumentError` for a field that no event can have."""
     @staticmethod
     def from_json(text: str | Buffer) -> Event:
-        """The event of a JSON object; fields that NIP-01 does not know are passed over.
+        """The event of a JSON object; fields unknown to NIP-01 are skipped.
 
-        Raises `InvalidArgumentError`, which names the field, what is wrong, and the column.
+        Raises `InvalidArgumentError` with the field, the error, and the column.
         """
     @property
     def id(self) -> str:
@@ -1609,10 +1612,10 @@ class Event:
         """Seconds since 1970, below 2**32."""
     @property
     def kind(self) -> int:
-        """What kind of event it is, 0 to 65,535."""
+        """The kind of the event, 0 to 65,535."""
     @property
     def tags(self) -> list[list[str]]:
-        """The tags, each a list of texts of which the first is its name; a new list each time."""
+        """The tags: lists of texts, each with the tag's name first; a new list each time."""
     @property
     def content(self) -> str:
         """The content."""
@@ -1621,30 +1624,30 @@ class Event:
         """The signature of the id, 128 lower-case hexadecimal digits."""
     @property
     def location(self) -> tuple[int, int] | None:
-        """Segment and byte at which a store holds it; None for one that was not read from a store.
+        """Segment and byte in a store; None for an event from elsewhere.
 
-        A compaction changes it.
+        A compaction changes the location.
         """
     @property
     def position(self) -> tuple[int, int] | None:
-        """The location, by the name that records of every format have."""
+        """The location, under the name used for records of every format."""
     @property
     def payload(self) -> bytes:
-        """The event as JSON, by the name that records of every format have."""
+        """The event as JSON, under the name used for records of every format."""
     @property
     def deleted(self) -> bool:
-        """Whether the store notes it as deleted."""
+        """Whether the store notes the event as deleted."""
     @property
     def replaced(self) -> bool:
-        """Whether the store notes that a newer version took its place."""
+        """Whether the store notes the event as replaced by a newer version."""
     @property
     def lossy(self) -> bool:
-        """Whether the program that wrote it lost names of tags, and no known names meet the id.
+        """Whether the writing program lost names of tags, and no known names match the id.
 
-        Where known names do, the event has them.
+        If known names match, the event has them.
         """
     def check_id(self) -> None:
-        """Hold the id against the content. Raises `InvalidArgumentError` with both ids."""
+        """Compare the id with the content. Raises `InvalidArgumentError` with both ids."""
     def to_dict(self) -> dict[str, Any]:
         """The seven fields of NIP-01 by their names."""
     def to_json(self) -> str:
@@ -1657,7 +1660,7 @@ class Event:
 
 @final
 class EventOutcome:
-    """What became of an event that was appended."""
+    """The outcome of an append of an event."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1665,18 +1668,18 @@ class EventOutcome:
     def what(
         self,
     ) -> Literal["stored", "duplicate", "superseded", "deleted", "expired", "ephemeral"]:
-        """What became of it.
+        """The outcome, as a word.
 
-        ``"stored"``; ``"duplicate"``, it was stored already; ``"superseded"``, it is stored, but a
-        newer version counts. Not stored: ``"deleted"`` by its author; ``"expired"``, its time is
-        over; ``"ephemeral"``, events of its kind are not kept.
+        ``"stored"``; ``"duplicate"``, the event was stored already; ``"superseded"``, the event is
+        stored, but a newer version counts. Not stored: ``"deleted"`` by its author; ``"expired"``;
+        ``"ephemeral"``, a kind that the store does not keep.
         """
     @property
     def stored(self) -> bool:
-        """Whether this call stored it."""
+        """Whether this call stored the event."""
     @property
     def location(self) -> tuple[int, int] | None:
-        """Where it lies, if it is stored now."""
+        """The location of the event, if stored."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1684,16 +1687,16 @@ class EventOutcome:
 
 @final
 class BadLine:
-    """A line of an import that is no event, a wrong one, or one too large for the store."""
+    """A line of an import without a valid event, or with an event too large for the store."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def line(self) -> int:
-        """Its number, from 1 on."""
+        """The number of the line, from 1 on."""
     @property
     def reason(self) -> str:
-        """What is wrong, with the field and the column or both values."""
+        """The error, with the field and the column or both values."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1701,7 +1704,7 @@ class BadLine:
 
 @final
 class ExportReport:
-    """What `EventStore.export_json` wrote."""
+    """The report of `EventStore.export_json`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1710,7 +1713,7 @@ class ExportReport:
         """Events."""
     @property
     def lossy(self) -> int:
-        """Those of them that are `lossy`: their ids do not verify."""
+        """Exported events that are `lossy`: their ids do not verify."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1718,7 +1721,7 @@ class ExportReport:
 
 @final
 class Fragmentation:
-    """What a compaction would find in a segment."""
+    """The effect of a compaction on a segment."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1727,7 +1730,7 @@ class Fragmentation:
         """The number of the segment."""
     @property
     def kept(self) -> int:
-        """Events that would be kept."""
+        """Events to keep."""
     @property
     def deleted(self) -> int:
         """Deleted events."""
@@ -1736,16 +1739,16 @@ class Fragmentation:
         """Replaced events."""
     @property
     def expired(self) -> int:
-        """Events whose time is over."""
+        """Expired events."""
     @property
     def live_bytes(self) -> int:
-        """Bytes of the events that would be kept."""
+        """Bytes of the events to keep."""
     @property
     def dead_bytes(self) -> int:
-        """Bytes of those that would go."""
+        """Bytes of the events to drop."""
     @property
     def share(self) -> float:
-        """Which part of the bytes is of events that would go, 0 to 1."""
+        """The share of the bytes in events to drop, 0 to 1."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1753,7 +1756,7 @@ class Fragmentation:
 
 @final
 class ImportReport:
-    """What `EventStore.import_json` did."""
+    """The report of `EventStore.import_json`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1765,28 +1768,28 @@ class ImportReport:
         """Bytes read, uncompressed."""
     @property
     def stored(self) -> int:
-        """Events that were stored."""
+        """Stored events."""
     @property
     def superseded(self) -> int:
-        """Those of them of which a newer version counts."""
+        """Stored events for which a newer version counts."""
     @property
     def duplicates(self) -> int:
         """Events that were stored before."""
     @property
     def deleted(self) -> int:
-        """Events that were not stored because their author deleted them."""
+        """Events not stored, because their author deleted them."""
     @property
     def expired(self) -> int:
-        """Events that were not stored because their time is over."""
+        """Events not stored, because they are expired."""
     @property
     def ephemeral(self) -> int:
-        """Events of kinds that are not stored."""
+        """Events of kinds that the store does not keep."""
     @property
     def bad(self) -> int:
-        """Lines that are no event, or a wrong or too large one."""
+        """Lines without a valid event, or with a too large event."""
     @property
     def bad_lines(self) -> list[BadLine]:
-        """The first 1,000 of them."""
+        """The first 1,000 bad lines."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1794,7 +1797,7 @@ class ImportReport:
 
 @final
 class EventFault:
-    """A place in a segment that is damaged, or holds a wrong event."""
+    """A damaged place in a segment, or a wrong event."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1803,10 +1806,10 @@ class EventFault:
         """Segment and first byte."""
     @property
     def end(self) -> int:
-        """The byte after it."""
+        """The byte after the place."""
     @property
     def reason(self) -> str:
-        """What is wrong, with both values."""
+        """The error, with both values."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1814,7 +1817,7 @@ class EventFault:
 
 @final
 class EventStoreReport:
-    """What `EventStore.verify` found."""
+    """The result of `EventStore.verify`."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1823,59 +1826,59 @@ class EventStoreReport:
         """``"clean"`` or ``"corrupt"``."""
     @property
     def records(self) -> int:
-        """Events that are stored, also those that are deleted or replaced."""
+        """Stored events, deleted and replaced events included."""
     @property
     def loss(self) -> Loss | None:
-        """Set where acknowledged events are missing. Its numbers are 0, as they are not known."""
+        """Set if acknowledged events are missing. Its numbers are 0, for unknown."""
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no error."""
     @property
     def segments(self) -> int:
         """Segments read."""
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """Size of the segments, bytes."""
     @property
     def live(self) -> int:
-        """Events that are neither deleted nor replaced, those included whose time is over."""
+        """Events neither deleted nor replaced, expired events included."""
     @property
     def deleted(self) -> int:
-        """Deleted events that are still stored."""
+        """Deleted events still stored."""
     @property
     def replaced(self) -> int:
-        """Replaced events that are still stored."""
+        """Replaced events still stored."""
     @property
     def recovered(self) -> int:
-        """Events whose writer lost names of tags, where known names meet the id."""
+        """Events whose writer lost names of tags, with known names that match the id."""
     @property
     def lossy(self) -> int:
-        """Events of which no known names meet the id: each is a fault."""
+        """Events without matching names for their id: each is a fault."""
     @property
     def faults(self) -> int:
         """Damaged places and wrong events."""
     @property
     def damages(self) -> list[EventFault]:
-        """The first 1,000 of those in the segments."""
+        """The first 1,000 faults in the segments."""
     @property
     def log_damages(self) -> list[DamagedPart]:
-        """Those in the write-ahead log.
+        """Damage in the write-ahead log.
 
-        They may keep the store from being opened for writing, until a repair removes them.
+        It may prevent opening for writing, until a repair removes the damage.
         """
     @property
     def is_loss(self) -> bool:
         """Whether acknowledged events are missing.
 
-        A repair, or opening with ``recovery="spec"``, noted it, or pages are missing. ``ok`` is
-        about what is there, and false for missing pages.
+        A repair, or opening with ``recovery="spec"``, noted the loss, or pages are missing. ``ok``
+        judges the remaining events, and is false for missing pages.
         """
     @property
     def noted(self) -> bool:
-        """Whether damaged pages are noted beside the store.
+        """Whether a note next to the store lists damaged pages.
 
-        As long as they are, opening for writing is refused: until a repair, or a check that finds
-        none. There is no note where the caller may not write.
+        Opening for writing is then refused, until a repair, or a check without a find. There is no
+        note if the caller may not write.
         """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -1884,18 +1887,18 @@ class EventStoreReport:
 
 @final
 class EventStorePartReport:
-    """What verifying a part of a store found."""
+    """The result of verifying a part of a store."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def report(self) -> EventStoreReport:
-        """Of the part: its bytes, its events, and what is wrong with them."""
+        """The report of the part: bytes, events and errors."""
     @property
     def ids(self) -> bytes:
-        """The first 8 bytes of the id of each event that counts, as a little-endian number.
+        """The first 8 bytes of each current event's id, as a little-endian number.
 
-        Where none is there twice in all parts, no event is stored twice.
+        If no number repeats across all parts, no event is stored twice.
         """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
@@ -1904,7 +1907,7 @@ class EventStorePartReport:
 
 @final
 class CompactionReport:
-    """What `EventStore.compact` did, or in a dry run would do."""
+    """The report of `EventStore.compact`, or the plan of a dry run."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1919,19 +1922,19 @@ class CompactionReport:
         """Events copied."""
     @property
     def deleted(self) -> int:
-        """Deleted events that go."""
+        """Deleted events to drop."""
     @property
     def replaced(self) -> int:
-        """Replaced events that go."""
+        """Replaced events to drop."""
     @property
     def expired(self) -> int:
-        """Events that go because their time is over."""
+        """Expired events to drop."""
     @property
     def bytes_before(self) -> int:
         """Size of the old segments."""
     @property
     def bytes_after(self) -> int:
-        """Size of the new segments; in a dry run what it would be, about."""
+        """Size of the new segments; in a dry run an estimate."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1939,7 +1942,7 @@ class CompactionReport:
 
 @final
 class EventStoreOpening:
-    """What opening an event store found and did."""
+    """The result of opening an event store."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -1948,39 +1951,39 @@ class EventStoreOpening:
         """Entries of the write-ahead log after the last checkpoint."""
     @property
     def appended_again(self) -> int:
-        """Events among them that the segments had lost.
+        """Replayed events missing from the segments.
 
-        A writer appends them again. A reader gives them from the log.
+        A writer appends them again. A reader reads them from the log.
         """
     @property
     def flags_set_again(self) -> int:
-        """Flags among them that were set again."""
+        """Replayed flags, set again."""
     @property
     def saved(self) -> list[str]:
-        """Files in which the cut end of a segment, or of the write-ahead log, was saved."""
+        """Files with the saved bytes of a cut segment or write-ahead log."""
     @property
     def removed(self) -> list[str]:
-        """Files of segments that no manifest names and that hold nothing else: removed."""
+        """Removed files: segments named by no manifest, without events of their own."""
     @property
     def manifest_rebuilt(self) -> bool:
-        """Whether the manifest was missing, wrong or older than its copy, and is made again.
+        """Whether the manifest was missing, wrong or older than its copy, and rebuilt.
 
-        From the copy, or else from the segments.
+        The source is the copy, or else the segments.
         """
     @property
     def indexed(self) -> int:
-        """Events that the index did not have yet."""
+        """Events added to the index."""
     @property
     def cut_bytes(self) -> int:
-        """With ``recovery="spec"``: bytes of the write-ahead log that were cut."""
+        """With ``recovery="spec"``: bytes cut from the write-ahead log."""
     @property
     def cut_events(self) -> int:
-        """Intact events that went with them, and that no segment has."""
+        """Intact events among the cut bytes, in no segment."""
     @property
     def is_loss(self) -> bool:
         """Whether acknowledged events are missing.
 
-        A repair or this opening noted it, or pages are missing.
+        A repair or this opening noted the loss, or pages are missing.
         """
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -1989,7 +1992,7 @@ class EventStoreOpening:
 
 @final
 class DamagedPart:
-    """A stretch of a file of an event store without anything intact."""
+    """A stretch of an event store's file without an intact part."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -2001,10 +2004,10 @@ class DamagedPart:
         """The first byte."""
     @property
     def end(self) -> int:
-        """The byte after the last one."""
+        """The byte after the last."""
     @property
     def reason(self) -> str:
-        """What is wrong, with both values."""
+        """The error, with both values."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2012,7 +2015,7 @@ class DamagedPart:
 
 @final
 class EventStoreRepair:
-    """What a repair of an event store found and did."""
+    """The report of a repair of an event store."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -2021,41 +2024,41 @@ class EventStoreRepair:
         """Whether the store is whole, or was repaired."""
     @property
     def verdict(self) -> _Verdict:
-        """``"clean"`` where `ok`, else ``"corrupt"``."""
+        """``"clean"`` if `ok`, otherwise ``"corrupt"``."""
     @property
     def loss(self) -> Loss | None:
-        """Set where acknowledged events are missing. Its numbers are 0, as they are not known."""
+        """Set if acknowledged events are missing. Its numbers are 0, for unknown."""
     @property
     def path(self) -> str:
         """The store's directory, absolute."""
     @property
     def damages(self) -> list[DamagedPart]:
-        """The damaged parts of its files."""
+        """The damaged parts of the store's files."""
     @property
     def cut_bytes(self) -> int:
-        """Bytes removed from files; of a dry run, bytes to be removed."""
+        """Bytes removed from files; in a dry run, bytes to be removed."""
     @property
     def cut_events(self) -> int:
-        """Intact events that go with a cut of the write-ahead log, and that no segment has."""
+        """Intact events in a cut part of the write-ahead log, in no segment."""
     @property
     def lost_segments(self) -> list[int]:
-        """Numbers of the segments that are missing."""
+        """Numbers of the missing segments."""
     @property
     def is_loss(self) -> bool:
         """Whether acknowledged events are missing.
 
-        With segments, damaged pages, or the end of the write-ahead log. It stays noted once a
-        repair went on without them.
+        They are lost with segments, damaged pages, or the end of the write-ahead log. A repair that
+        continues without them notes the loss.
         """
     @property
     def was_loss(self) -> bool:
-        """Whether that was noted before."""
+        """Whether an earlier repair noted the loss."""
     @property
     def saved(self) -> list[str]:
-        """Files that hold what was removed."""
+        """Files with the removed bytes."""
     @property
     def mended(self) -> bool:
-        """Whether the store can be opened for writing now, and has no damage."""
+        """Whether the store now opens for writing, and has no damage."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2063,7 +2066,7 @@ class EventStoreRepair:
 
 @final
 class EventStoreSalvage:
-    """What a salvage of an event store copied, and what it could not."""
+    """The copied and the lost events of an event store's salvage."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
@@ -2072,44 +2075,44 @@ class EventStoreSalvage:
         """Whether no file is damaged, and no segment is missing."""
     @property
     def verdict(self) -> _Verdict:
-        """How the source is: ``"clean"`` or ``"corrupt"``."""
+        """The state of the source: ``"clean"`` or ``"corrupt"``."""
     @property
     def records(self) -> int:
         """Events copied, whatever their flags."""
     @property
     def loss(self) -> Loss | None:
-        """Set where segments are missing. Its numbers are 0, as they are not known."""
+        """Set if segments are missing. Its numbers are 0, for unknown."""
     @property
     def hidden(self) -> int:
-        """Of these, events that are deleted or replaced."""
+        """Copied events that are deleted or replaced."""
     @property
     def from_log(self) -> int:
-        """Of these, events that only the write-ahead log had."""
+        """Copied events that only the write-ahead log had."""
     @property
     def from_saved(self) -> int:
-        """Of these, events that only what had been cut off and saved had."""
+        """Copied events from the saved bytes of earlier cuts only."""
     @property
     def uncertain(self) -> int:
-        """Of these, events that are not proved.
+        """Copied events without proof.
 
-        Their id is not that of their content, or they may be a part of a damaged entry of the log,
-        or the log has them from before its last checkpoint, and a compaction may have dropped them.
+        The id is not the hash of the content, or the event may be a part of a damaged log entry, or
+        the event lies before the log's last checkpoint and a compaction may have dropped it.
         """
     @property
     def copies(self) -> int:
-        """Intact records that were not copied because their event was."""
+        """Intact records not copied, because their event was already copied."""
     @property
     def left_out(self) -> int:
-        """Events of the log that their author deleted, or whose time is over: not copied."""
+        """Events of the log not copied, because they are expired or deleted by their author."""
     @property
     def lost_segments(self) -> list[int]:
-        """Numbers of the segments that the manifest names and that are missing."""
+        """Numbers of the missing segments in the manifest."""
     @property
     def damages(self) -> list[DamagedPart]:
         """The damaged parts of the files."""
     @property
     def source_bytes(self) -> int:
-        """Size of the files that were read, bytes."""
+        """Size of the files read, bytes."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2117,28 +2120,28 @@ class EventStoreSalvage:
 
 @final
 class EventCensus:
-    """How many events of what an event store holds, of those that count."""
+    """Counts of an event store's current events."""
 
     __match_args__: ClassVar[tuple[str, ...]]
     def __new__(cls, **fields: Any) -> Self: ...
     @property
     def events(self) -> int:
-        """How many events."""
+        """Number of events."""
     @property
     def kinds(self) -> dict[int, int]:
-        """How many of each kind."""
+        """Number of events by kind."""
     @property
     def authors(self) -> dict[str, int]:
-        """How many of each author."""
+        """Number of events by author."""
     @property
     def days(self) -> dict[int, int]:
-        """How many of each day, by the number of days from 1970 on (UTC)."""
+        """Number of events by day, as days from 1970 on (UTC)."""
     @property
     def tags(self) -> dict[str, int]:
-        """How many tags of each name."""
+        """Number of tags by name."""
     @property
     def damages(self) -> list[EventFault]:
-        """The damaged places that were passed over."""
+        """The skipped damaged places."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values."""
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -2146,13 +2149,13 @@ class EventCensus:
 
 @final
 class EventIterator:
-    """Events of an event store, as it was when this was made."""
+    """Events of an event store, from the time of the call."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Event: ...
     @property
     def damages(self) -> list[EventFault]:
-        """Damaged places that were passed over so far."""
+        """Damaged places skipped so far."""
 
 @final
 class EventStore:
@@ -3351,6 +3354,7 @@ class Book(Log[Deed]):
         Arrow: anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of type binary,
         large_binary, binary_view, string, large_string or string_view, without nulls; or a
         stream or batch with a column named ``jam`` and optionally ``mug``.
+
         Synced once, at the end, with ``durability="always"``. If the iterable raises, the earlier
         deeds stay appended.
 
