@@ -2195,32 +2195,47 @@ class EventStore:
         meanwhile, the reader sees neither version. Open the store again to see later events.
 
         ``durability``: see `Durability`; by default appends are synced within ``batch_interval``
-        seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100 MiB) if earlier. ``recovery``: how
-        opening for write treats a write-ahead log with damage after its last checkpoint.
-        ``"valid"`` refuses the log. ``"spec"`` saves and cuts the bytes from the damage on, as the
-        format's specification requires, and notes missing acknowledged events as a loss. `opening`
-        reports both. If the last segment has a damaged page after the checkpoint, opening cuts the
-        segment there, too, and saves the rest. ``page_bytes``, of new segments: 4096, 8192 or
-        16384. ``segment_bytes``: the size at which a segment gets no more events, 10 MiB to 4 GiB
-        minus a page. The store keeps both settings: None, the default, continues with the pages of
-        the last segment, and with the size in the manifest. A new store has 4096, and 1 GiB.
+        seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100 MiB) if earlier.
+
+        ``recovery``: how opening for write treats a write-ahead log with damage after its last
+        checkpoint. ``"valid"`` refuses the log. ``"spec"`` saves and cuts the bytes from the damage
+        on, as the format's specification requires, and notes missing acknowledged events as a loss.
+        `opening` reports both. If the last segment has a damaged page after the checkpoint, opening
+        cuts the segment there, too, and saves the rest.
+
+        ``page_bytes``, of new segments: 4096, 8192 or 16384. ``segment_bytes``: the size at which a
+        segment gets no more events, 10 MiB to 4 GiB minus a page. The store keeps both settings:
+        None, the default, continues with the pages of the last segment, and with the size in the
+        manifest. A new store has 4096, and 1 GiB.
+
         ``wal_segment_bytes``: the size at which a file of the write-ahead log is finished, 10 MiB
-        to 10 GiB; `checkpoint` describes the remaining files. ``checkpoint_bytes``: the bytes of
-        the log between two checkpoints, so opening replays about as many at most.
-        ``compaction_ratio``: the default of `compact`, 0.1 to 0.5. ``checksums``: whether new
-        records have a checksum of their own. ``event_bytes_max``: limit of a new record, 4,096 to
-        100,000,000; readers accept larger stored records. ``history="keep"`` keeps every version of
-        replaceable events, and finds them; ``"drop"`` hides replaced versions, and the next
-        compaction drops them. The store keeps the setting: None, the default, continues as before,
-        and is ``"drop"`` for a new store. A reader ignores the setting. ``mapped_reads``: whether
-        segments are read through a shared map of their bytes at the opening: some per cent quicker,
-        and pages read count as memory of the process (Linux).
-        ``slow_sync``: a longer sync, in seconds, is logged. ``lock_timeout``: how long opening for
-        writing waits for another writer, seconds; then `LockedError`. Other threads continue
-        meanwhile, and Ctrl-C ends the wait. ``file_mode``: permissions of new files, minus the
-        umask. ``check="all"`` reads the whole store first, and raises for damage anywhere. Damaged
-        pages found by `verify` prevent opening for writing, until a `repair`, or a `verify` without
-        a find.
+        to 10 GiB; `checkpoint` describes the remaining files.
+
+        ``checkpoint_bytes``: the bytes of the log between two checkpoints, so opening replays about
+        as many at most. ``compaction_ratio``: the default of `compact`, 0.1 to 0.5. ``checksums``:
+        whether new records have a checksum of their own.
+
+        ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; readers accept larger
+        stored records.
+
+        ``history="keep"`` keeps every version of replaceable events, and finds them; ``"drop"``
+        hides replaced versions, and the next compaction drops them. The store keeps the setting:
+        None, the default, continues as before, and is ``"drop"`` for a new store. A reader ignores
+        the setting.
+
+        ``mapped_reads``: whether segments are read through a shared map of their bytes at the
+        opening: some per cent quicker, and pages read count as memory of the process (Linux).
+
+        ``slow_sync``: a longer sync, in seconds, is logged.
+
+        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
+        `LockedError`. Other threads continue meanwhile, and Ctrl-C ends the wait.
+
+        ``file_mode``: permissions of new files, minus the umask.
+
+        ``check="all"`` reads the whole store first, and raises for damage anywhere. Damaged pages
+        found by `verify` prevent opening for writing, until a `repair`, or a `verify` without a
+        find.
 
         Raises `MissingError`, `AlreadyExistsError`, `LockedError`, `NotALogError` for a log of
         another format, `CorruptError`, `InvalidArgumentError`, `IoError`.
@@ -3995,19 +4010,24 @@ class Wal(Log[Record]):
         log's is refused. ``single_file``: the log is one file. ``record_bytes_max``: limit of a
         payload in bytes, by default the log's own, or 64 MiB.
 
-        ``slow_sync``: the logger ``deedbook`` reports a longer sync, in seconds. ``lock_timeout``:
-        how long opening for writing waits for another writer, seconds; then `LockedError`. Other
-        threads continue meanwhile, and Ctrl-C ends the wait. ``archive``: called with number and
-        path of every segment before it is dropped. If ``archive`` raises, nothing is dropped, and
-        its error is the cause of the IoError (a KeyboardInterrupt is raised unchanged). Appends
-        continue meanwhile. Truncations and consumers wait for ``archive``, and would wait forever
-        if called from within. After a failure, ``archive`` may get a segment again.
+        ``slow_sync``: the logger ``deedbook`` reports a longer sync, in seconds.
+
+        ``lock_timeout``: how long opening for writing waits for another writer, seconds; then
+        `LockedError`. Other threads continue meanwhile, and Ctrl-C ends the wait.
+
+        ``archive``: called with number and path of every segment before it is dropped. If
+        ``archive`` raises, nothing is dropped, and its error is the cause of the IoError (a
+        KeyboardInterrupt is raised unchanged). Appends continue meanwhile. Truncations and
+        consumers wait for ``archive``, and would wait forever if called from within. After a
+        failure, ``archive`` may get a segment again.
+
         ``retain_bytes``, ``retain_age`` (seconds), ``retain_consumers``: an open writer drops
         segments by the rules of :meth:`retain`: at opening, and after the first sync in each
         segment. If a drop fails, the logger ``deedbook`` reports the error, and appends continue.
-        UnsupportedError for a single file. ``file_mode``: permissions of new files, minus the
-        umask; a new directory is listable for everyone who may read the files. ``.deedbook`` is for
-        its owner alone.
+        UnsupportedError for a single file.
+
+        ``file_mode``: permissions of new files, minus the umask; a new directory is listable for
+        everyone who may read the files. ``.deedbook`` is for its owner alone.
 
         ``check``: ``"end"`` reads only as much as finds the end, and trusts bytes covered by a
         mark. ``"all"`` reads the whole log first, and raises for damage anywhere. Damage found by

@@ -237,7 +237,7 @@ impl Shared {
             false => self.read_parts(&old, saved, &mut |part| write(targets, &part))?,
         };
         if targets.by_id.is_empty() {
-            // Without a new segment, the manifest would list none, and the old segments would look lost.
+            // Without a new segment, the old segments would look lost.
             targets.create(&self.options, next, now())?;
         }
         let written: Vec<u32> = targets.by_id.keys().copied().collect();
