@@ -2,8 +2,8 @@
 
 And as streams, ``spark.readStream.format("deedbook").load(path)``.
 
-Spark 4 finds the format by itself, through the package ``pyspark_deedbook``. Where it does not
-(the package was installed after the session began), call `register` first:
+Spark 4 finds the format by itself, through the package ``pyspark_deedbook``. If Spark does not (the
+package was installed after the session began), call `register` first:
 
 >>> import deedbook.spark
 >>> deedbook.spark.register(spark)  # doctest: +SKIP
@@ -39,18 +39,18 @@ _SET_BY_STREAMS: Final = {
     "SPARK_BUFFER_SIZE": "65536",
     "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
 }
-"""What each stream puts into the environment of the source that it reads, in the driver.
+"""The variables that each stream adds to the environment of its source, in the driver.
 
-All streams of a session share that map, without a lock. Where a key is new, two streams that begin
-at once break it, and from then on executors cannot read their tasks
+All streams of a session share the map, without a lock. If a key is new, two streams that begin at
+once break the map, and from then on executors cannot read their tasks
 (``java.io.OptionalDataException``). Spark sets the values itself before it uses them.
 """
 
 
 def register(spark: SparkSession) -> None:
-    """Register the ``deedbook`` format with a session, where Spark did not find it by itself.
+    """Register the ``deedbook`` format with a session, if Spark did not find the format by itself.
 
-    Call it also where several streams of a session may begin at the same time.
+    Also call `register` if several streams of a session may begin at the same time.
     """
     context: Any = getattr(spark, "_sc", None)
     if context is None:  # Spark Connect: the driver is elsewhere

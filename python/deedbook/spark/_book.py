@@ -31,7 +31,7 @@ __all__ = ["BOOK", "BookFormat"]
 _LOG = "book.log"
 _LMDB = "data.mdb"
 _FIRST_BYTES = (16, 8192)
-"""Where the first deed may begin: after one header, or two slots."""
+"""Possible places of the first deed: after a header, or after two slots."""
 
 
 class BookFormat(Defaults, Steps):
@@ -71,9 +71,9 @@ class BookFormat(Defaults, Steps):
     def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The books at a path: a book, its ``book.log``, a pier, or a directory of books.
 
-        A directory of books is read in the order of their names, numbers by value, so the epochs
-        ``0iN`` of a pier come in the order of their events. Raises `UnsupportedError` where an
-        epoch is still in LMDB, because passing over it would lose its events.
+        The books of a directory are in the order of their names, numbers by value, so the epochs
+        ``0iN`` of a pier are in the order of their events. Raises `UnsupportedError` if an epoch is
+        still in LMDB, because skipping the epoch would lose events.
         """
         look = Look.at(path)
         path = look.path
@@ -95,10 +95,10 @@ class BookFormat(Defaults, Steps):
         return books
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
-        """Cut the book between deeds, leaving out what lies before ``start`` or from ``end`` on.
+        """Cut the book between deeds, without the deeds before ``start`` or from ``end`` on.
 
-        What lies after damage is a part of its own, so a read never ends there as if that were
-        the end of the book.
+        The bytes after damage are a part of their own, so a read never takes damage for the end of
+        the book.
         """
         with Book.open(log) as book:
             splits = book.splits(split_size, options.start, options.end)
@@ -126,25 +126,26 @@ class BookFormat(Defaults, Steps):
         return pieces
 
     def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
-        """Whether the events before the next epoch were read; False where that is not known.
+        """Whether the events before the next epoch were read; False if unknown.
 
-        A pier drops whole epochs. ``others`` includes epochs that are gone: the number of each is
-        the last event of the one before it.
+        A pier drops whole epochs. ``others`` includes dropped epochs: the number of each is the
+        last event of the epoch before.
         """
         own, number = _epoch_of(log), place.get("number")
         epochs = [_epoch_of(other) for other in others if other.parent == log.parent]
         if own is None or number is None:
             return False
         later = [epoch for epoch in epochs if epoch is not None and epoch > own]
-        # Epoch N begins with event N + 1, which is the one to come where all before it were read.
+        # Epoch N begins with event N + 1. If all events before were read, event N + 1 is the next
+        # event.
         return bool(later) and int(number) > min(later)
 
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
         """Refuse epochs that leave a gap or overlap, with both numbers.
 
-        Raises `deedbook.ContiguityError`, in every mode: what is missing is no damage that lies
-        anywhere, and of two epochs with an event nothing says which one counts. An epoch whose end
-        is damaged or not known says so itself.
+        Raises `deedbook.ContiguityError`, in every mode, because a gap is no damage in a file, and
+        because nothing decides between two epochs with the same event. An epoch with a damaged or
+        unknown end reports the damage itself.
         """
         for before, after in pairwise(log for log in logs if _epoch_of(Path(log.path)) is not None):
             if before.bounds is None or after.bounds is None:
@@ -163,7 +164,7 @@ class BookFormat(Defaults, Steps):
                 raise error
 
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
-        """Damage of events in the range that the options ask for."""
+        """Damage of events in the range of the options."""
         if not _meets(damage.first_lost, damage.records_lost, options):
             return None
         return Damaged(damage.offset, damage.end, _reason(damage), damage.first_lost)
@@ -174,13 +175,13 @@ class BookFormat(Defaults, Steps):
 
 
 def _epoch_of(path: Path) -> int | None:
-    """The last event before an epoch, by its name; None for a book that is none."""
+    """The last event before an epoch, by the epoch's name; None for other books."""
     named = re.fullmatch(r"0i(0|[1-9][0-9]*)", path.name)
     return None if named is None else int(named[1])
 
 
 def _meets(first_event: int | None, events: int | None, options: ReadOptions) -> bool:
-    """Whether events may lie in the range that the options ask for."""
+    """Whether events may lie in the range of the options."""
     if first_event is None:
         return True
     if options.end is not None and first_event >= options.end:
@@ -189,7 +190,7 @@ def _meets(first_event: int | None, events: int | None, options: ReadOptions) ->
 
 
 def _header_loss(book: Book) -> list[Piece]:
-    """Damage of the header, where nothing can be read; how long that is depends on the layout."""
+    """Damage of the header, where nothing can be read; the layout gives the length."""
     damage = book.recovery.damage if book.recovery.verdict == "corrupt" else None
     if damage is None or damage.offset >= book.bookmark().offset:
         return []

@@ -1,4 +1,4 @@
-"""The checkpoint of a stream, which Spark writes and does not sync."""
+"""The checkpoint of a stream. Spark writes the checkpoint without a sync."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LINE_BYTES_MAX: Final = 16 << 20
 
 
 def sync_checkpoint(checkpoint: str, batch: int) -> None:
-    """Put what Spark noted of a batch on stable storage, before the batch is in a log.
+    """Put Spark's notes of a batch on stable storage, before the batch is in a log.
 
-    Else a power cut could take the plan of the batch and leave the batch. Spark would plan another
-    one of that number, with more rows, and the log would take it for a repeat.
+    Otherwise a power cut could lose the plan of the batch and leave the batch. Spark would plan
+    another batch of the same number, with more rows, and the log would skip the batch as a repeat.
 
-    A checkpoint that is no folder of this machine is left to what keeps it. Raises OSError.
+    A checkpoint outside of this machine's folders is left to its storage. Raises OSError.
     """
     try:
         top = local_path(checkpoint)
@@ -42,7 +42,7 @@ def sync_checkpoint(checkpoint: str, batch: int) -> None:
 def files_seen(checkpoint: Path) -> Iterator[tuple[str, int]]:
     """The files that a stream has planned to read, each with the number of its plan.
 
-    Raises OSError, and ValueError for notes that Spark did not write.
+    Raises OSError, and ValueError for foreign notes.
     """
     for file in _notes(checkpoint / "sources" / "0"):
         for found in _entries(file):
@@ -50,7 +50,7 @@ def files_seen(checkpoint: Path) -> Iterator[tuple[str, int]]:
 
 
 def files_of_batch(checkpoint: Path, batch: int) -> set[str]:
-    """The files that are planned for a batch. Raises as `files_seen`."""
+    """The files planned for a batch. Raises as `files_seen`."""
     before, last = (_plan_of(checkpoint, number) for number in (batch - 1, batch))
     plans = range(before + 1, last + 1)
     return {
@@ -62,25 +62,25 @@ def files_of_batch(checkpoint: Path, batch: int) -> set[str]:
 
 
 def _plan_of(checkpoint: Path, batch: int) -> int:
-    """The last plan that a batch has; -1 before the first batch."""
+    """The last plan of a batch; -1 before the first batch."""
     if batch < 0:
         return -1
-    # A line for the version, one for settings, then one for each source.
+    # A line for the version, a line for settings, then a line for each source.
     line = read_small(checkpoint / "offsets" / str(batch)).decode().splitlines()[2]
     return int(parse_json(line)["logOffset"])
 
 
 def _notes(source: Path) -> list[Path]:
-    """What a source of files has noted: N, or N.compact, which has all before it, too."""
+    """The notes of a source of files: N, or N.compact, which also has all earlier notes."""
     return [file for file in source.iterdir() if file.name.split(".")[0].isdecimal()]
 
 
 def _notes_of(source: Path, plans: range) -> set[Path]:
-    """Of these, the shortest that have the plans: N.compact may have millions of files."""
+    """The shortest notes with the plans, because N.compact may have millions of files."""
     notes = _notes(source)
     found: set[Path] = set()
     for plan in plans:
-        # N itself, or else the first N.compact after it.
+        # N itself, or else the first N.compact after N.
         having = [note for note in notes if _number(note) == plan or note.suffix]
         having = [note for note in having if _number(note) >= plan]
         found.update(sorted(having, key=lambda note: (_number(note), note.suffix))[:1])
@@ -92,7 +92,7 @@ def _number(note: Path) -> int:
 
 
 def _entries(note: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a note, without the first, which is its version."""
+    """The lines of a note, without the first line, the version."""
     with open_regular(note) as lines:
         lines.readline(_LINE_BYTES_MAX)
         while line := lines.readline(_LINE_BYTES_MAX):
@@ -100,7 +100,7 @@ def _entries(note: Path) -> Iterator[dict[str, Any]]:
 
 
 def _written(top: Path, batch: int) -> Iterator[Path]:
-    """The files that Spark writes before the tasks of a batch run."""
+    """The files written by Spark before the tasks of a batch run."""
     yield top / "metadata"
     yield top / "offsets" / str(batch)
     for source in (top / "sources").glob("*"):

@@ -1,4 +1,4 @@
-"""Which logs lie at the paths of a read, and of which format."""
+"""Finding the logs and the format at the paths of a read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["detect_logs"]
 
 
 def detect_logs(options: Mapping[str, str], parsed: ReadOptions) -> tuple[LogFormat, list[Series]]:
-    """The format and the logs at the paths; `InvalidArgumentError` where they are of several."""
+    """The format and the logs at the paths; `InvalidArgumentError` for several formats."""
     candidates = [log for log in formats() if parsed.log in (None, log.name)]
 
     def expand(path: Path) -> list[tuple[LogFormat, Series]]:

@@ -1,7 +1,7 @@
 """The tables of ``docs/spark.md``, made from the code.
 
-``python -m deedbook.spark._doc docs/spark.md`` brings the tables in that file up to date; without
-a file it prints them. A test checks that the file is current.
+``python -m deedbook.spark._doc docs/spark.md`` brings the tables in the file up to date; without a
+file, the module prints the tables. A test checks that the file is current.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["render", "tables"]
 
 
 def tables() -> dict[str, str]:
-    """Every generated table in Markdown, by the name that its markers carry."""
+    """Every generated table in Markdown, by the name in the markers."""
     made = {
         "options": _table(
             ("option", "for", "default", "allowed", "meaning"),
@@ -51,9 +51,9 @@ def tables() -> dict[str, str]:
 
 
 def render(text: str) -> str:
-    """``text`` with what lies between ``<!-- begin NAME -->`` and ``<!-- end -->`` replaced.
+    """``text`` with new tables between ``<!-- begin NAME -->`` and ``<!-- end -->``.
 
-    Raises ValueError where a table has no place in the text.
+    Raises ValueError if a table has no place in the text.
     """
     for name, table in tables().items():
         place = re.compile(rf"(<!-- begin {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)

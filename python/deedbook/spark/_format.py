@@ -1,4 +1,4 @@
-"""What a log format gives to the data source."""
+"""The interface between a log format and the data source."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ _log = logging.getLogger("deedbook")
 
 @dataclass(frozen=True)
 class Damaged:
-    """A damaged stretch that a read passed over: bytes ``offset`` to before ``end`` of the file."""
+    """A damaged stretch that a read skipped: bytes ``offset`` to before ``end`` of the file."""
 
     offset: int
     end: int
     reason: str
     event: int | None = None
-    """The first event lost there, where it is known."""
+    """The first event lost there, if known."""
 
 
 class Planned(NamedTuple):
-    """A log as planning found it."""
+    """A log at the time of planning."""
 
     path: str
     pieces: Sequence[Piece]
-    """What is to be read of it, in order."""
+    """The pieces to read, in order."""
     bounds: tuple[int, int] | None = None
-    """Its first event and the one to come, where both are known."""
+    """The first event and the next event, if both are known."""
 
 
 Place: TypeAlias = "dict[str, int | str]"
-"""Where a stream is in a log, as its checkpoint keeps it."""
+"""The place of a stream in a log, for the checkpoint."""
 
 
 class Limits(NamedTuple):
-    """How far a stream may go in one batch."""
+    """The limits of a stream's batch."""
 
     rows: int | None = None
     bytes: int | None = None
@@ -74,14 +74,15 @@ class Step(NamedTuple):
 
     place: Place
     rows: int
-    """Records on the way, where a limit asks for them; what damage hides is not counted."""
+    """Records on the way, if a limit needs the number. Records hidden by damage are not counted."""
     bytes: int
     more: bool = False
-    """Of logs in sequence, whether it ended before the log's end: at a limit, or at damage."""
+    """For logs in sequence: whether the step ended before the log's end, at a limit or at damage.
+    """
 
 
 class LogFormat(Protocol):
-    """A log format as the reader sees it. Stateless, and imported on driver and executors."""
+    """A log format for the reader. Stateless, and imported on driver and executors."""
 
     @property
     def name(self) -> str:
@@ -93,41 +94,41 @@ class LogFormat(Protocol):
 
     @property
     def position(self) -> str:
-        """The column of a record's position: it counts the rows where no column is asked for."""
+        """The column of a record's position, also used to count rows for a read without columns."""
 
     @property
     def in_sequence(self) -> bool:
-        """Whether logs at a path may follow one another, so that a stream reads them in order."""
+        """Whether logs at a path may follow one another, for a stream to read in order."""
 
     def refuse(self, options: ReadOptions) -> None:
-        """Raise `InvalidArgumentError` for an option that this format does not have."""
+        """Raise `InvalidArgumentError` for an option of other formats."""
 
     def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The logs of this format at an existing path, in reading order; none if none."""
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
-        """On the driver: cut a log into pieces of about ``split_size`` bytes, as it is now."""
+        """On the driver: cut a snapshot of a log into pieces of about ``split_size`` bytes."""
 
     def check(self, logs: Sequence[Planned], options: ReadOptions) -> None:
-        """Refuse logs of one directory that should follow one another and do not."""
+        """Refuse logs of a directory with a gap in their sequence."""
 
     def begin(
         self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
     ) -> Place:
-        """Where a stream of a log begins: ``earliest``, ``latest`` or a number.
+        """The place at which a stream of a log begins: ``earliest``, ``latest`` or a number.
 
-        A number outside of the log is its end nearest to it, or with ``alone``
+        A number outside of the log means the nearest end, or with ``alone``
         `deedbook.OutOfRangeError`.
         """
 
     def origin(self, place: Place) -> Place:
-        """Where a log began when a stream that had not known it came to a place."""
+        """The beginning of a log at the time when a stream without a place came to a place."""
 
     def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
         """How far a stream can go on from a place.
 
-        Raises `deedbook.OutOfRangeError` and `deedbook.NotALogError` where the log is not the one
-        of the place any more.
+        Raises `deedbook.OutOfRangeError` and `deedbook.NotALogError` if the place is of another
+        log.
         """
 
     def between(
@@ -136,30 +137,30 @@ class LogFormat(Protocol):
         """Cut what lies between two places. Raises as `advance` does."""
 
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
-        """Where a stream goes on that cannot go on at its place."""
+        """The place at which a stream goes on, if the old place is lost."""
 
     def was_read(self, log: Path, place: Place, others: Sequence[Path]) -> bool:
-        """Whether a log that is gone was read to its end, as the others of its sequence show."""
+        """Whether a missing log was read to its end, by the other logs of the sequence."""
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Have a log keep what lies after a place for a consumer of this name."""
+        """Let a log keep the records after a place for a consumer of this name."""
 
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
-        """Damage in words; None for damage that the read did not ask for."""
+        """Damage in words; None for damage outside of the read's range."""
 
     def constants(self, piece: Piece) -> Mapping[str, object]:
-        """The columns that have the same value in all rows of a piece."""
+        """The columns with the same value in all rows of a piece."""
 
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
-        """What ``start`` and ``end`` leave out within a piece."""
+        """The filter of ``start`` and ``end`` within a piece."""
 
     def selection(self, options: ReadOptions) -> Mapping[str, Any]:
-        """Arguments of `deedbook.jobs.Split.batches` that only this format takes."""
+        """The format's own arguments of `deedbook.jobs.Split.batches`."""
 
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions
     ) -> MissingError | None:
-        """The error of a piece that is not there any more; None to pass over it."""
+        """The error of a missing piece; None to skip the piece."""
 
 
 class Defaults:
@@ -175,15 +176,15 @@ class Defaults:
         return False
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Raises `InvalidArgumentError`: it knows no consumers."""
+        """Raises `InvalidArgumentError`, because the format has no consumers."""
         raise InvalidArgumentError(f"option consumer: is for WALs, there is a {self.name}")
 
     def describe(self, damage: Damage, options: ReadOptions) -> Damaged | None:
-        """Damage, wherever the read met it."""
+        """Damage anywhere in the read."""
         return Damaged(damage.offset, damage.end, damage.reason)
 
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
-        """Both: a position is that of one record."""
+        """Both, because each record has its own position."""
         return options.start, options.end
 
     def selection(self, options: ReadOptions) -> Mapping[str, Any]:
@@ -193,7 +194,7 @@ class Defaults:
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions
     ) -> MissingError | None:
-        """The error itself: a log does not go while it is in use."""
+        """The error itself, because a log in use is never removed."""
         return error
 
 
@@ -216,9 +217,9 @@ def _refuse(log: LogFormat, owners: str, given: Mapping[str, bool]) -> None:
 
 
 def not_opened(path: str, error: Error, options: ReadOptions) -> tuple[Piece, ...]:
-    """What is read instead of a log, or a file, that does not open.
+    """The pieces to read instead of a log, or a file, that does not open.
 
-    Raises the error in mode FAILFAST; it is a `Loss` in PERMISSIVE, and else nothing but a warning.
+    Raises the error in mode FAILFAST, returns a `Loss` in PERMISSIVE, and otherwise only warns.
     """
     if options.mode == "FAILFAST":
         raise error
@@ -234,11 +235,12 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch | Damaged]:
     """On an executor: record batches that have ``columns``, and damage passed over.
 
-    ``columns`` names what the format stores, so none of the constant ones, and may be empty: then
-    batches need the right number of rows only.
+    ``columns`` names stored columns, never constant columns, and may be empty. Batches without
+    columns only need the right number of rows.
 
-    Raises `deedbook.CorruptError` at damage with FAILFAST, `deedbook.NotALogError` for another log
-    than the one that was planned, and `deedbook.MissingError` for none, whatever the mode.
+    Raises `deedbook.CorruptError` at damage with FAILFAST. In every mode, raises
+    `deedbook.NotALogError` for another log than planned, and `deedbook.MissingError` for a missing
+    log.
     """
     if isinstance(piece, Loss):
         if options.mode == "FAILFAST":
@@ -272,9 +274,9 @@ def read_piece(
 def _batches_and_damage(
     stream: BatchStream, describe: Callable[[Damage], Damaged | None]
 ) -> Iterator[pa.RecordBatch | Damaged]:
-    """The batches of a stream, each after the damage passed over on the way to its end.
+    """The batches of a stream, each after the damage skipped on the way to the batch's end.
 
-    ``describe`` gives None for damage that the read did not ask for.
+    ``describe`` returns None for damage outside of the read's range.
     """
     import pyarrow as pa
 

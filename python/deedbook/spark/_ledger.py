@@ -30,7 +30,7 @@ __all__ = ["LEDGER", "LedgerFormat"]
 
 
 class LedgerFormat(Defaults, FileSteps):
-    """A ledger: a directory of files that are finished, sent and removed; or one such file."""
+    """A ledger: a directory of files to finish, send and remove; or a single file."""
 
     name = "ledger"
     position = "record"
@@ -64,13 +64,14 @@ class LedgerFormat(Defaults, FileSteps):
     )
 
     def refuse(self, options: ReadOptions) -> None:
-        """Options of event stores."""
+        """The options of event stores."""
         refuse_of_stores(self, options)
 
     def expand(self, path: Path | Look, options: ReadOptions) -> list[Path]:
         """The ledgers at a path: a directory, a file, or a directory of directories.
 
-        Raises `InvalidArgumentError` for several in one directory without the option ``base``.
+        Raises `InvalidArgumentError` for several ledgers in a directory without the option
+        ``base``.
         """
         look = Look.at(path)
         if not look.is_dir:
@@ -107,10 +108,10 @@ class LedgerFormat(Defaults, FileSteps):
         return bool(bases)
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
-        """Cut each finished file between records; what lies after damage is a part of its own.
+        """Cut each finished file between records; the bytes after damage are a part of their own.
 
-        A file that is being written is left out, also where the path names it: what is read stays
-        as it is.
+        An unfinished file is left out, even if the path names the file, because rows must not
+        change after a read.
         """
         pieces: list[Piece] = []
         with Ledger.open(log, base=options.base) as snapshot:
@@ -124,17 +125,17 @@ class LedgerFormat(Defaults, FileSteps):
         return Planned(str(log), pieces)
 
     def constants(self, piece: Piece) -> Mapping[str, object]:
-        """The path and the file's index, which its name begins with."""
+        """The path and the file's index, the beginning of the name."""
         return {"path": piece.path, "file": int(os.path.basename(piece.path).partition("-")[0])}
 
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
-        """None: ``start`` and ``end`` are indexes of files, and planning goes by them."""
+        """None: ``start`` and ``end`` are indexes of files, used by planning."""
         return None, None
 
     def is_gone(
         self, error: MissingError, piece: Piece, options: ReadOptions
     ) -> MissingError | None:
-        """Which file it was; None with ``ignoreMissingFiles``."""
+        """The error that names the missing file; None with ``ignoreMissingFiles``."""
         if options.ignore_missing_files:
             return None
         gone = MissingError(

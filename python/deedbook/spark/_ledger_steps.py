@@ -1,7 +1,7 @@
-"""Streams through a ledger, by whole files: a place is after the last file that was read.
+"""Streams through a ledger, by whole files: a place is after the last file read.
 
-Its checkpoint keeps that file's index (``after``) and which file it was (``last``: its first and
-last record by byte and checksum), and the index before the first file that was there (``origin``).
+The checkpoint keeps the file's index (``after``), the file's identity (``last``: the first and last
+record by byte and checksum), and the index before the first file of the ledger (``origin``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FileSteps:
     def begin(
         self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
     ) -> Place:
-        """Before the first file, after the last finished one, or before one by its index."""
+        """Before the first file, after the last finished file, or before a file by index."""
         if isinstance(position, int):
             return {"after": position - 1}
         with Ledger.open(log, base=options.base) as snapshot:
@@ -39,14 +39,14 @@ class FileSteps:
             return _before([file.index for file in snapshot.files])
 
     def origin(self, place: Place) -> Place:
-        """The file before the first one that was there."""
+        """The index before the first file of the ledger."""
         return {"after": place["origin"]} if "origin" in place else {}
 
     def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
-        """Whole files, up to the first that is being written: a later one may be finished first.
+        """Whole files, up to the first unfinished file. A later file may be finished first.
 
-        It stops before a gap, so that what is gone comes first in the next step, which raises
-        `OutOfRangeError`. Raises `NotALogError` where another ledger is there.
+        The step stops before a gap, so the missing files come first in the next step, and raise
+        `OutOfRangeError`. Raises `NotALogError` for another ledger.
         """
         rows = size = 0
         start = after = place.get("after")
@@ -82,10 +82,10 @@ class FileSteps:
     ) -> list[Piece]:
         """The parts of the files between two places.
 
-        Raises `OutOfRangeError` where one is gone, and `NotALogError` where another ledger is
-        there, or with ``failOnDataLoss`` false warns: the query will not come back for the others.
+        Raises `OutOfRangeError` if a file is missing, and `NotALogError` for another ledger. With
+        ``failOnDataLoss`` false, warns instead: the query will not come back for the other files.
         """
-        # A stream that began where no file was took the first one that came.
+        # A stream that began without a file took the first new file.
         before = start.get("after", stop.get("origin"))
         pieces: list[Piece] = []
         with Ledger.open(log, base=options.base) as snapshot:
@@ -113,7 +113,7 @@ class FileSteps:
         return pieces
 
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
-        """Before the first file that is there and was not read; of another ledger, the first."""
+        """Before the first unread file; in another ledger, before the first file."""
         with Ledger.open(log, base=options.base) as snapshot:
             indexes = [file.index for file in snapshot.files]
             if _another(log, snapshot, place) is not None:
@@ -124,23 +124,23 @@ class FileSteps:
 
 
 def _finished(snapshot: Ledger) -> list[LedgerFileInfo]:
-    """The files before the first one that is being written."""
+    """The files before the first unfinished file."""
     return list(itertools.takewhile(lambda file: not file.active, snapshot.files))
 
 
 def _before(indexes: Sequence[int]) -> Place:
-    """Before the first of these files; of none, wherever a ledger begins."""
+    """Before the first of these files; without files, the beginning of any ledger."""
     return {"after": indexes[0] - 1, "origin": indexes[0] - 1} if indexes else {}
 
 
 def _after(place: Place, index: int, identity: str | None = None) -> Place:
-    """A place of the same stream after a file; which file it was, where that is known."""
+    """A place of the same stream after a file, with the file's identity if known."""
     kept = {name: value for name, value in place.items() if name != "last"}
     return {**kept, "after": index} | ({} if identity is None else {"last": identity})
 
 
 def _records(snapshot: Ledger, file: LedgerFileInfo) -> int:
-    """The records of a file; 0 of one that does not open, for which `between` has the mode."""
+    """The records of a file; 0 if the file does not open: `between` follows the mode."""
     try:
         return sum(
             split.records or 0
@@ -151,7 +151,7 @@ def _records(snapshot: Ledger, file: LedgerFileInfo) -> int:
 
 
 def _identity(snapshot: Ledger, file: LedgerFileInfo) -> str | None:
-    """Which file it is; None of one without records, that does not open, or was sent meanwhile."""
+    """The file's identity; None if the file has no records, does not open or was sent meanwhile."""
     try:
         return next(
             (
@@ -165,10 +165,10 @@ def _identity(snapshot: Ledger, file: LedgerFileInfo) -> str | None:
 
 
 def _another(log: Path, snapshot: Ledger, place: Place) -> NotALogError | None:
-    """The error of a ledger that is another one than that of a place, or whose numbers began again.
+    """The error of another ledger than the place's, or of a ledger whose numbers began again.
 
-    No number comes twice in a ledger. Where the next file gets one that was read, or where other
-    records lie under the last one, a stream would pass over files that it never saw.
+    No number comes twice in a ledger. If the next file gets a number already read, or if the last
+    number has other records, a stream would skip unseen files.
     """
     after, identity = place.get("after"), place.get("last")
     if after is None or (identity is None and "origin" not in place):
@@ -193,7 +193,7 @@ def _is_replaced(snapshot: Ledger, index: int, identity: str) -> bool:
     for file in snapshot.files:
         if file.index == index:
             try:
-                # Looks at its first and its last record.
+                # The look reads the first and the last record.
                 Split("ledger", file.path, None, None, 0, 0, identity=identity).batches()
             except NotALogError:
                 return True
@@ -203,7 +203,7 @@ def _is_replaced(snapshot: Ledger, index: int, identity: str) -> bool:
 
 
 def _gap(log: Path, after: int, index: int) -> OutOfRangeError | None:
-    """The error of files that are missing between two."""
+    """The error of missing files between two files."""
     if index <= after + 1:
         return None
     which = (

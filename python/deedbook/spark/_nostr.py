@@ -34,7 +34,7 @@ from deedbook.spark._schema import Column, on_request
 __all__ = ["NOSTR", "NostrFormat"]
 
 _WHOLE = 2**62
-"""Bytes of a part, so that each segment is one."""
+"""Bytes of a part, large enough that each segment is a single part."""
 
 
 class NostrFormat(Defaults):
@@ -85,7 +85,7 @@ class NostrFormat(Defaults):
         return [child.path for child in look.children if child.format == self.name]
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
-        """Cut each segment at intact events. Needs no lock, and reads one page for each cut."""
+        """Cut each segment at intact events. Needs no lock, and reads a page for each cut."""
         with EventStore.open(log) as store:
             splits = store.splits(split_size)
         return Planned(str(log), [split for split in splits if _is_within(split.path, options)])
@@ -105,11 +105,11 @@ class NostrFormat(Defaults):
         return {}
 
     def advance(self, log: Path, place: Place, limits: Limits, options: ReadOptions) -> Step:
-        """To the end of an intact event: what follows in the last segment may be unfinished.
+        """To the end of an intact event, because the last segment may end with an unfinished event.
 
-        A compaction puts events that count into segments with higher numbers, so that where the
-        place's segment is gone the higher ones are read. Raises `OutOfRangeError` and
-        `NotALogError` for another store, `LostRecordsError` where a segment is missing.
+        A compaction puts visible events into segments with higher numbers. If the place's segment
+        is gone, the step reads the higher segments. Raises `OutOfRangeError` and `NotALogError` for
+        another store, `LostRecordsError` if a segment is missing.
         """
         rows = size = 0
         with EventStore.open(log) as store:
@@ -139,7 +139,7 @@ class NostrFormat(Defaults):
     def between(
         self, log: Path, start: Place, stop: Place, options: ReadOptions, split_size: int
     ) -> list[Piece]:
-        """The parts between two places. What a compaction moved meanwhile comes later."""
+        """The parts between two places. Events that a compaction moved meanwhile come later."""
         goal = _key(stop)
         with EventStore.open(log) as store:
             parts = _parts(store, log, start, split_size)
@@ -156,19 +156,19 @@ class NostrFormat(Defaults):
         return {}
 
     def constants(self, piece: Piece) -> Mapping[str, object]:
-        """The path and the segment's number, which its name has."""
+        """The path and the segment's number, from the name."""
         return {"path": piece.path, "segment": _segment_of(piece.path)}
 
     def limits(self, options: ReadOptions) -> tuple[int | None, int | None]:
-        """None: ``start`` and ``end`` are numbers of segments, and planning goes by them."""
+        """None: ``start`` and ``end`` are numbers of segments, used by planning."""
         return None, None
 
     def selection(self, options: ReadOptions) -> Mapping[str, Any]:
-        """Which events are read."""
+        """The choice of events to read."""
         return {"include": options.include, "filter": options.filter}
 
     def is_gone(self, error: MissingError, piece: Piece, options: ReadOptions) -> MissingError:
-        """Which segment it was."""
+        """The error that names the missing segment."""
         gone = MissingError(
             error.errno,
             "the segment was removed since the query was planned, as a compaction does once its"
@@ -184,17 +184,17 @@ def _key(place: Place) -> tuple[int, int]:
 
 
 def _within(part: Split, offset: int, end: int) -> Split:
-    """A part of a part, both of whose ends lie between events."""
+    """A part of a part. Both ends lie between events."""
     identity = part.identity
     return Split("nostr", part.path, None, None, offset, end, identity=identity)
 
 
 def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[Split]:
-    """What a store has after a place, cut into parts."""
+    """The events of a store after a place, cut into parts."""
     segment, byte = _key(place)
     all_parts = store.splits(split_size)
     of_place = [part for part in all_parts if _segment_of(part.path) == segment]
-    # A segment without events has no part, as the one that a compaction of deleted events leaves.
+    # A segment without events has no part. A compaction of deleted events leaves an empty segment.
     segments = [number for number, _ in store.segments]
     last = max(segments, default=-1)
     end = of_place[-1].end if of_place else 0
@@ -230,8 +230,8 @@ def _parts(store: EventStore, log: Path, place: Place, split_size: int) -> list[
 def _refuse_missing(log: Path, paths: set[str]) -> None:
     """Raises `LostRecordsError` if the store still names one of these segments.
 
-    A stream would end before it without a word. After a compaction, the store no longer names the
-    old segments.
+    Otherwise a stream would end before the segment, without an error. After a compaction, the store
+    no longer names the old segments.
     """
     if not paths:
         return
@@ -246,9 +246,9 @@ def _refuse_missing(log: Path, paths: set[str]) -> None:
 
 
 def _walk(part: Split, limits: Limits, is_last: bool, one: bool) -> tuple[int, int]:
-    """Where a step through a part of one segment ends, and how many events are in it.
+    """The end of a step through a part of a segment, and the number of events in the step.
 
-    Within the limits, but with ``one`` one event at least.
+    The step stays within the limits, but with ``one`` has at least an event.
     """
     if limits.rows is None and limits.bytes is None and not is_last:
         return part.end, 0

@@ -1,4 +1,4 @@
-"""Where a streaming query is: what Spark keeps in the query's checkpoint."""
+"""The place of a streaming query, for Spark to keep in the query's checkpoint."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Offset(NamedTuple):
     places: Mapping[str, Place]
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark writes it: ``{"version": 1, "log": "wal", "logs": {PATH: PLACE}}``."""
+        """The JSON for Spark: ``{"version": 1, "log": "wal", "logs": {PATH: PLACE}}``."""
         return {"version": _VERSION, "log": self.log, "logs": dict(self.places)}
 
     @classmethod
     def of_json(cls, json: Mapping[str, Any], log: str) -> Offset:
         """Read it back.
 
-        Raises `InvalidArgumentError` for one of another version or format, or of another source.
+        Raises `InvalidArgumentError` for an offset of another version, format or source.
         """
         found = (json.get("version"), json.get("log"))
         if found != (_VERSION, log) or not isinstance(json.get("logs"), Mapping):

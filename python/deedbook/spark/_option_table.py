@@ -1,4 +1,4 @@
-"""The table of the options, from which parsing and documentation both come."""
+"""The table of the options, for parsing and documentation."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _POSITION_MAX = 2**63 - 1
 
 @dataclass(frozen=True)
 class Option:
-    """One option: how it is named, shown in the documentation, and parsed.
+    """An option: name, documentation and parser.
 
-    ``parse`` takes the text that the user gave and raises ValueError where it is not allowed.
-    ``scopes`` are the uses that know it: ``read``, ``stream``, ``write`` (batches and streams).
+    ``parse`` takes the user's text and raises ValueError for a forbidden value. ``scopes`` are the
+    uses with this option: ``read``, ``stream``, ``write`` (batches and streams).
     """
 
     name: str
@@ -87,7 +87,7 @@ def _name(text: str) -> str:
 
 
 def _filter(text: str) -> str:
-    """A filter as it is: the core says what is wrong with a field, and this only what is none."""
+    """An unchanged filter. The core checks the fields; this function only refuses other JSON."""
     found = json.loads(text)
     filters = found if isinstance(found, list) else [found]
     if not all(isinstance(one, dict) and "limit" not in one for one in filters):

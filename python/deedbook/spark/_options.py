@@ -1,4 +1,4 @@
-"""The options of a read, a stream or a write, as the user gives them and parsed."""
+"""The options of a read, a stream or a write, as given and parsed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NO_TABLE = (
     "cannot work: Spark keeps neither path nor options of such a table when it reads it; use"
     " CREATE TEMPORARY VIEW name USING deedbook OPTIONS (path '...')"
 )
-"""Why a table in Spark's catalog cannot be read, and what can."""
+"""The error for a table in Spark's catalog, with the way that works."""
 
 _PATH_OPTIONS = ("path", "paths")
 _SPARKS_OWN = ("checkpointlocation", "queryname")
-"""What Spark adds to the options of a stream's sink."""
+"""The options that Spark adds to a stream's sink."""
 _OF_A_TABLE = ("provider", "owner")
-"""What Spark puts in the place of the options of a table in its catalog."""
+"""The options that Spark puts in place of the options of a table in the catalog."""
 
 
 _ONLY_FOR: dict[tuple[Scope, ...], str] = {
@@ -36,7 +36,7 @@ _ONLY_FOR: dict[tuple[Scope, ...], str] = {
     ("stream",): "is for streams, spark.readStream",
     ("write",): "is for writing",
 }
-"""Of an option in the wrong place."""
+"""The error for an option in the wrong place."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class ReadOptions:
 def parse(options: Mapping[str, str], scope: Scope | None = "read") -> ReadOptions:
     """Parse the options of a use, or with None of any; names in any case.
 
-    Path options and Spark's own are left aside. Raises `InvalidArgumentError`, which names the
-    option and what is allowed, or says that a table in Spark's catalog cannot be read.
+    Path options and Spark's own options are left aside. Raises `InvalidArgumentError` with the
+    option and the allowed values, or for a table in Spark's catalog.
     """
     if any(name.lower() in _OF_A_TABLE for name in options):
         raise InvalidArgumentError(f"CREATE TABLE ... USING deedbook {NO_TABLE}")
@@ -93,7 +93,7 @@ def parse(options: Mapping[str, str], scope: Scope | None = "read") -> ReadOptio
         option = known.get(name.lower())
         if option is None:
             raise InvalidArgumentError(_unknown(name))
-        # Those of a view may be for reading it, whatever else is done with it.
+        # Options of a view may be options for reading, in every use of the view.
         if scope is not None and scope not in option.scopes and scope != "write":
             raise InvalidArgumentError(f"option {option.name}: {_ONLY_FOR[option.scopes]}")
         try:

@@ -1,4 +1,4 @@
-"""What a Spark partition is: a list of pieces of logs, packed to about one size."""
+"""Spark partitions: lists of pieces of logs, packed to about the same size."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from deedbook.jobs import Split
 __all__ = ["LOG_COST_BYTES", "LogPartition", "Loss", "Piece", "group", "pack"]
 
 LOG_COST_BYTES = 256 << 10
-"""What opening a log costs an executor, in bytes that it could have read meanwhile."""
+"""The cost of opening a log on an executor, in bytes that could be read meanwhile."""
 
 
 class Loss(NamedTuple):
     """Damage found while planning where nothing can be read: a header, a log that does not open.
 
-    All that is needed to report it is in it, because an executor reads nothing there.
+    The loss has all facts for the report, because an executor reads nothing there.
     """
 
     path: str
@@ -30,14 +30,14 @@ class Loss(NamedTuple):
 
 
 Piece: TypeAlias = "Split | Loss"
-"""What an executor reads at one go. Pickled with the partition, so numbers and a path only."""
+"""A piece for an executor to read. Pickled with the partition, so only numbers and a path."""
 
 
 Item = TypeVar("Item")
 
 
 class LogPartition(InputPartition):
-    """Pieces of one or several logs, in reading order."""
+    """Pieces of logs, in reading order."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         super().__init__(tuple(pieces))
@@ -52,10 +52,10 @@ class LogPartition(InputPartition):
 def pack(pieces: Iterable[Piece], size: int, log_cost: int = LOG_COST_BYTES) -> list[LogPartition]:
     """Put pieces together, in order, into partitions of about ``size`` bytes.
 
-    A larger piece is a partition of its own. There are at most two partitions more than the bytes
-    ask for: where many pieces nearly fill one, some partitions are longer. A log counts for
-    ``log_cost`` more than its bytes, so that a task that opens a thousand tiny logs is not taken
-    for a small one; the files of a ledger are one.
+    A larger piece is a partition of its own. At most two partitions more than the bytes need are
+    made: if many pieces nearly fill a partition, some partitions are longer. A log counts for
+    ``log_cost`` more than its bytes, because a task that opens a thousand tiny logs is not small.
+    The files of a ledger count as a single log.
     """
     return [LogPartition(part) for part in group(pieces, size, log_cost, _measure)]
 
@@ -66,7 +66,7 @@ def group(
     log_cost: int,
     measure: Callable[[Item], tuple[str, int]],
 ) -> list[list[Item]]:
-    """Put what reads logs together as `pack` does; ``measure`` gives the log, and the bytes."""
+    """Pack readers of logs as `pack` does; ``measure`` returns the log and the bytes."""
     packed: list[list[Item]] = []
     filled, total, before = 0, -log_cost, None  # one log costs nothing: it must be opened
     for item in items:

@@ -1,6 +1,6 @@
-"""From the paths of a read to the directories of its logs.
+"""Finding the directories of the logs at the paths of a read.
 
-Only paths that every node sees as files: no ``s3://`` or ``hdfs://``.
+Every node must see the paths as files: no ``s3://`` or ``hdfs://``.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _DIGITS: Final = re.compile(r"([0-9]+)")
 
 
 class Look:
-    """A path, and what was seen there: looked at once, whichever formats ask."""
+    """A path, and the entries found there by a single look for all formats."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def at(cls, path: Path | Look) -> Look:
-        """A look at a path, or the one that there is."""
+        """A look at a path, or the existing look."""
         return path if isinstance(path, Look) else cls(path)
 
     @cached_property
     def is_dir(self) -> bool:
-        """Whether it is a directory."""
+        """Whether the path is a directory."""
         return self.path.is_dir()
 
     @cached_property
     def children(self) -> list[Look]:
-        """The directories in it, with digits in their names by value.
+        """The directories in the path, with digits in their names by value.
 
-        Not those whose names begin with ``.``: an unfinished log is made under such a name.
+        Names with a leading ``.`` are left out, because an unfinished log has a name like this.
         """
         with os.scandir(self.path) as entries:
             names = [one.name for one in entries if one.is_dir() and not one.name.startswith(".")]
@@ -63,14 +63,14 @@ class Look:
 
     @cached_property
     def format(self) -> str | None:
-        """The name of the format of the log there, if one is. Raises as `find`."""
+        """The name of the format of the log at the path, if any. Raises as `find`."""
         return detect(self.path)
 
 
 def input_paths(options: Mapping[str, str]) -> list[str]:
-    """The paths that the user gave: ``load(path)``, ``load([a, b])`` or option ``path``.
+    """The user's paths: ``load(path)``, ``load([a, b])`` or option ``path``.
 
-    `InvalidArgumentError` where there is none.
+    `InvalidArgumentError` without a path.
     """
     paths: list[str] = []
     if options.get("path"):
@@ -94,11 +94,11 @@ def input_paths(options: Mapping[str, str]) -> list[str]:
 
 
 def find_logs(paths: list[str], expand: Callable[[Path], list[Log]]) -> list[Log]:
-    """The logs at ``paths``, in the order of the paths; ``expand`` finds those at an absolute one.
+    """The logs at ``paths``, in order; ``expand`` finds the logs at an absolute path.
 
-    A path that exists is taken literally, otherwise as a glob; of what a glob matches, whatever
-    holds no log is passed over. Raises `MissingError` where a path leads to no log, and
-    `InvalidArgumentError` for a URL that is not of a file.
+    An existing path is taken literally, any other path as a glob. Matches of a glob without a log
+    are skipped. Raises `MissingError` if a path leads to no log, and `InvalidArgumentError` for a
+    URL of another scheme than ``file``.
     """
     logs: list[Log] = []
     for given in paths:
@@ -135,19 +135,19 @@ def _natural(name: str) -> _Natural:
 
 
 def escape_glob(path: str) -> str:
-    """A path, or a name, as Spark takes it where it expects a glob."""
+    """A path, or a name, escaped for Spark's globs."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def file_url(path: str | os.PathLike[str]) -> str:
-    """The URL by which Spark reads this path, and no other that it would match as a glob."""
+    """The URL by which Spark reads exactly this path, and no further matches of a glob."""
     return f"file://{escape_glob(os.fspath(path))}"
 
 
 def local_path(given: str, what: str = "path") -> Path:
-    """The file that a path names, which may be a URL of a file; ``what`` names it in the error.
+    """The file of a path or of a file's URL; ``what`` is the file's name in the error.
 
-    A colon alone makes no URL: names may have times in them.
+    A colon alone makes no URL, because names may have times in them.
     """
     scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|file:", given, re.IGNORECASE)
     if scheme is None or os.path.lexists(given):

@@ -14,30 +14,30 @@ from deedbook.spark._parts import LogPartition, Piece, pack
 __all__ = ["Series", "partitions_of", "plan"]
 
 _BLOCK_BYTES = 64 << 10
-"""The index knows about one place between records in so many bytes; logs are cut at these."""
+"""The index knows about a place between records in so many bytes. Cuts are at these places."""
 _PIECES = 4
-"""For ``minPartitions``: so many pieces of a partition's size, which then fit it well."""
+"""For ``minPartitions``: the number of pieces for a partition, to fill partitions well."""
 
 
 class Series(NamedTuple):
-    """The logs that one path led to, in reading order."""
+    """The logs of a path, in reading order."""
 
     logs: tuple[str, ...]
 
 
 def plan(log: LogFormat, series: Sequence[Series], options: ReadOptions) -> list[LogPartition]:
-    """Cut and pack the logs into partitions of about ``splitSize``, a snapshot of them now.
+    """Cut and pack a snapshot of the logs into partitions of about ``splitSize``.
 
-    At least ``minPartitions`` of them if there is one, as far as the logs can be cut.
+    The result has at least ``minPartitions`` partitions, if the logs have enough places to cut.
 
-    In mode FAILFAST it raises what opening a log raises; in the others such a log is a `Loss`, or
-    is passed over with a warning. Raises `deedbook.ContiguityError` as `LogFormat.check` does.
+    A log that does not open raises the error in mode FAILFAST. In other modes, the log is a `Loss`,
+    or skipped with a warning. Raises `deedbook.ContiguityError` as `LogFormat.check` does.
     """
     return partitions_of(lambda size: _pieces(log, series, options, size), options)
 
 
 def partitions_of(cut: Callable[[int], list[Piece]], options: ReadOptions) -> list[LogPartition]:
-    """Pack what ``cut`` gives for a size of pieces, finer if there must be more partitions."""
+    """Pack the pieces of ``cut`` for a size, finer if more partitions are needed."""
     pieces = cut(options.split_size)
     packed = pack(pieces, options.split_size)
     least = options.min_partitions or 0

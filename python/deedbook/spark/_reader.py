@@ -35,7 +35,7 @@ def detected(options: Mapping[str, str]) -> Detected:
 
 
 def default_schema(options: Mapping[str, str], found: Detected | None = None) -> StructType:
-    """The schema where the user gives none. Raises for bad options and missing logs."""
+    """The schema if the user gives none. Raises for bad options and missing logs."""
     name, _ = found or detected(options)
     return resolve(format_named(name).columns, parse(options, scope=None))
 
@@ -43,9 +43,9 @@ def default_schema(options: Mapping[str, str], found: Detected | None = None) ->
 def make_reader(
     options: Mapping[str, str], schema: StructType | pa.Schema, found: Detected | None = None
 ) -> DeedbookReader:
-    """A reader of ``schema``, which is the user's or the one that `default_schema` gave.
+    """A reader of ``schema``: the user's schema, or the result of `default_schema`.
 
-    ``found`` is what was found for the schema a moment before.
+    ``found`` has the logs found for the schema a moment before.
     """
     parsed = parse(options, scope="read")
     name, series = found or detected(options)
@@ -55,7 +55,7 @@ def make_reader(
 
 
 def check_columns(log: LogFormat, schema: StructType, options: ReadOptions) -> None:
-    """Refuse a schema beside the option ``columns`` with others than it."""
+    """Refuse a schema that differs from the option ``columns``."""
     if options.columns is not None and schema.names != resolve(log.columns, options).names:
         raise InvalidArgumentError(
             f"option columns: {','.join(options.columns)!r} is not allowed beside the schema"
@@ -66,8 +66,8 @@ def check_columns(log: LogFormat, schema: StructType, options: ReadOptions) -> N
 class DeedbookReader(DataSourceReader):
     """Reads logs of one format. Pickled to every task, so without the list of the logs.
 
-    It has no ``pushFilters``: Spark (4.3.0) keeps the filters of one query for others on the same
-    DataFrame, so that the union of ``df.where("event < 7")`` and ``df`` has 14 rows.
+    The reader has no ``pushFilters``: Spark (4.3.0) keeps the filters of a query for other queries
+    on the same DataFrame, so the union of ``df.where("event < 7")`` and ``df`` has 14 rows.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class DeedbookReader(DataSourceReader):
         self._options = options
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a task needs."""
+        """The state for a task."""
         return {**self.__dict__, "_series": ()}
 
     def partitions(self) -> list[LogPartition]:
-        """Parts of the logs, in order. A snapshot: what is appended later is not read."""
+        """Parts of the logs, in order. A snapshot: later records are not read."""
         if self._options.empty:
             return []
         return plan(self._rows.format, self._series, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches that have the schema exactly."""
+        """Batches with exactly the schema."""
         return self._rows.read(partition)

@@ -1,7 +1,7 @@
-"""Logs that do not open, in a stream that passes over damage: how its checkpoint keeps them.
+"""Places of logs that do not open, in the checkpoint of a stream that skips damage.
 
-The place of such a log is the place before, if there is one, with the reason beside it. The batch
-in which the reason appears has the damage. Once the log opens, it is read on from the place before.
+A place keeps the last known place, if any, and the reason. The batch in which the reason appears
+has the damage. Once the log opens, the stream reads on from the last known place.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _log = logging.getLogger("deedbook")
 
 _REASON, _FILE, _AT = "refused", "refusedFile", "refusedAt"
 _NEVER = "neverOpened"
-"""Marks a log that has not opened since the query began, so that no place is known."""
+"""Marks a log that has not opened since the query began, and has no known place."""
 
 
 def refused(path: str, before: Place | None, error: Error, options: ReadOptions) -> Place:
-    """The place of a log that does not open: ``before`` with the reason, if it has none yet.
+    """The place of a log that does not open: ``before`` with the reason.
 
-    Raises the error in mode FAILFAST, and with ``failOnDataLoss`` that of records that are gone.
+    Raises the error in mode FAILFAST, and with ``failOnDataLoss`` the error of lost records.
     """
     is_loss = isinstance(error, LostRecordsError | MissingError)
     if options.mode == "FAILFAST" or (is_loss and options.fail_on_data_loss):
@@ -35,7 +35,7 @@ def refused(path: str, before: Place | None, error: Error, options: ReadOptions)
 
 
 def refused_as(before: Place | None, other: Place) -> Place:
-    """``before`` with the reason of ``other``; unchanged if it has a reason."""
+    """``before`` with the reason of ``other``; unchanged if ``before`` has a reason."""
     if before is not None and is_refused(before):
         return before
     why = {key: other[key] for key in (_REASON, _FILE, _AT)}
@@ -49,14 +49,14 @@ def is_refused(place: Place | None) -> bool:
 
 
 def known(place: Place | None) -> Place | None:
-    """A place as formats know it; None for a log that did not open since the query began."""
+    """A place for formats; None for a log that has not opened since the query began."""
     if place is None or _NEVER in place:
         return None
     return {key: value for key, value in place.items() if key not in (_REASON, _FILE, _AT)}
 
 
 def loss(start: Place | None, stop: Place) -> Loss | None:
-    """The damage of a batch that ends at ``stop``, where the log does not open any more."""
+    """The damage of a batch that ends at ``stop``, for a log that no longer opens."""
     if is_refused(start) or not is_refused(stop):
         return None
     at = int(stop[_AT])
@@ -64,7 +64,7 @@ def loss(start: Place | None, stop: Place) -> Loss | None:
 
 
 def warn(path: str, before: Place | None, place: Place) -> None:
-    """Warn of a log that does not open any more."""
+    """Warn of a log that no longer opens."""
     damage = loss(before, place)
     if damage is not None:
         _log.warning("%s: passed over until it opens: %s", path, damage.reason)

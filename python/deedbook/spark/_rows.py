@@ -1,4 +1,4 @@
-"""Rows of a partition: what batch reads and streams share, run on the executors."""
+"""Rows of a partition, for batch reads and streams, on the executors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Rows"]
 
 
 class Rows:
-    """Reads partitions of logs of one format as batches of a schema. Pickled to every task."""
+    """Reads partitions of logs of a format as batches of a schema. Pickled to every task."""
 
     def __init__(self, log: str, options: ReadOptions, schema: StructType) -> None:
         self._log = log
@@ -38,7 +38,7 @@ class Rows:
         return format_named(self._log)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches that have the schema exactly, which Spark checks in the first one only."""
+        """Batches with exactly the schema. Spark checks only the first batch."""
         if not isinstance(partition, LogPartition):  # what Spark makes of an empty list of them
             return
         schema = to_arrow_schema(self._schema, timezone="UTC")
@@ -84,7 +84,7 @@ class Rows:
         where = f"bytes {damaged.offset} to {damaged.end}: " if damaged.end > damaged.offset else ""
         known = {
             CORRUPT_RECORD: f"{file}: {where}{damaged.reason}",
-            # Where nothing else tells the row from an event, it has no number.
+            # If only the number distinguishes the row from an event, the row has no number.
             "event": damaged.event if CORRUPT_RECORD in self._bound else None,
             **constants,
             "offset": damaged.offset,
@@ -101,10 +101,10 @@ class Rows:
 def _joined(
     batches: Iterable[pa.RecordBatch], rows_max: int, bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: small ones that follow each other become one.
+    """The same rows in fewer batches: consecutive small batches are merged.
 
-    A batch costs the JVM a tenth of a millisecond, which shows where a task reads many small logs.
-    A batch of more than half a limit is not copied.
+    A batch costs the JVM a tenth of a millisecond, noticeable if a task reads many small logs. A
+    batch of more than half a limit is not copied.
     """
     small: list[pa.RecordBatch] = []
     rows = size = 0
@@ -123,7 +123,7 @@ def _joined(
 
 
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The batches as one; as several where a column is too long for one."""
+    """The batches as a single batch, or as several if a column is too long."""
     import pyarrow as pa
 
     if len(batches) < 2:

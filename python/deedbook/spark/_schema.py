@@ -1,4 +1,4 @@
-"""Which columns a log has, and how a DataFrame's schema picks from them."""
+"""The columns of a log, and the columns that a DataFrame's schema picks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CORRUPT_RECORD = ""
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a log: whether it is read by default, and in which modes it is never null."""
+    """A column of a log: whether to read by default, and the modes without nulls."""
 
     name: str
     type: DataType
@@ -32,13 +32,13 @@ class Column:
 
 
 def on_request(name: str, type: DataType, meaning: str) -> Column:
-    """A column that says where a row comes from: not read by default, known for damage as well."""
+    """A column with the place of a row: not read by default, known for damage as well."""
     never_null = ("FAILFAST", "DROPMALFORMED", "PERMISSIVE")
     return Column(name, type, meaning, default=False, never_null=never_null)
 
 
 def as_struct(schema: StructType | pa.Schema) -> StructType:
-    """A schema as Spark has it. Sail gives a pyarrow schema."""
+    """A schema of Spark. Sail gives a pyarrow schema."""
     if isinstance(schema, StructType):
         return schema
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -72,8 +72,8 @@ def resolve(columns: Sequence[Column], options: ReadOptions) -> StructType:
 def bind(columns: Sequence[Column], schema: StructType, options: ReadOptions) -> tuple[str, ...]:
     """Name the log's column of each field of ``schema``, or `CORRUPT_RECORD`.
 
-    `InvalidArgumentError` for a field that the log does not have, has with another type, or
-    that can be null where the schema says it cannot.
+    `InvalidArgumentError` for a field that is missing in the log, has another type, or may be null
+    against the schema.
     """
     bound: list[str] = []
     for field in schema.fields:

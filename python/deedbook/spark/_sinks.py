@@ -1,4 +1,4 @@
-"""What each format takes from a DataFrame, and how its log is opened for writing."""
+"""The columns of a DataFrame for each format, and opening a log for writing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["CREATED", "SINKS", "Sink", "Taken", "bind_columns", "check_layout"]
 
 @dataclass(frozen=True)
 class Taken:
-    """A column that a format takes: its name in the core, other names, its types."""
+    """A column of a format: the name in the core, other names, types."""
 
     name: str
     types: tuple[DataType, ...]
@@ -44,20 +44,20 @@ class Taken:
 
 @dataclass(frozen=True)
 class Sink:
-    """A format that is written to."""
+    """A format for writing."""
 
     name: str
     columns: Sequence[Taken]
     assigned: Sequence[str]
-    """Columns of a read that the log assigns by itself."""
+    """Columns of a read that the log itself assigns."""
     open: Callable[[Path, str, ReadOptions], Any]
-    """A handle in a mode, ``r`` or ``a``; its attribute ``transactions`` is what is used."""
+    """A handle in a mode, ``r`` or ``a``. The caller uses the attribute ``transactions``."""
     numbered: str | None = None
-    """The column with the numbers that records must get."""
+    """The column with the required numbers of records."""
 
     @property
     def called(self) -> str:
-        """The option ``log`` for it: a pier is written to by the name by which it is read."""
+        """The value of option ``log``: a pier has the same name for writing and reading."""
         return "book" if self.name == "pier" else self.name
 
 
@@ -120,11 +120,11 @@ SINKS: dict[str, Sink] = {
     )
 }
 CREATED = tuple(name for name in SINKS if name != "pier")
-"""Formats of logs that are made where there is none; a pier is Urbit's to make."""
+"""Formats of logs that a write may create. Only Urbit creates a pier."""
 
 
 def check_layout(log: Any, path: Path) -> None:
-    """Refuse a book in a layout that is only read, before tasks run; of a pier, the last one."""
+    """Refuse a book in a read-only layout, before tasks run; in a pier, check the last book."""
     layout = log.epochs[-1].layout if isinstance(log, Pier) else getattr(log, "layout", None)
     if layout == "padded":
         error = UnsupportedError(
@@ -136,9 +136,9 @@ def check_layout(log: Any, path: Path) -> None:
 
 
 def bind_columns(sink: Sink, schema: StructType) -> dict[str, int]:
-    """The place in the schema of each column that the format takes.
+    """The place in the schema of each column of the format.
 
-    Raises `InvalidArgumentError` for a column that it does not take, of another type, or missing.
+    Raises `InvalidArgumentError` for a column that is unknown, missing or of another type.
     """
     found: dict[str, int] = {}
     for place, field in enumerate(schema.fields):
@@ -179,5 +179,5 @@ def _is(taken: Taken, name: str) -> bool:
 
 
 def _same(left: DataType, right: DataType) -> bool:
-    """Whether types are the same but for what may be null."""
+    """Whether types are the same, except for nullability."""
     return left.simpleString() == right.simpleString()

@@ -1,4 +1,4 @@
-"""Streams through one log of the engine: what books and write-ahead logs share."""
+"""Streams through a log of the engine, for books and write-ahead logs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _log = logging.getLogger("deedbook")
 _WAIT_SECONDS = 30.0
 """A writer at work syncs sooner than that."""
 _waiting: dict[str, tuple[Bookmark | None, float]] = {}
-"""Where the streams of this process wait for a sync, and since when."""
+"""The places at which streams of this process wait for a sync, with the beginning of the wait."""
 _KEYS = {"offset": "byte", "ordinal": "number", "first": "first", "before": "before"}
 """The values of a bookmark by their names in a checkpoint."""
 
 
 class Steps(ABC):
-    """Steps through a log by bookmarks. A checkpoint keeps one for each log."""
+    """Steps through a log by bookmarks. A checkpoint keeps a bookmark for each log."""
 
     in_sequence: bool
 
@@ -39,7 +39,7 @@ class Steps(ABC):
     def begin(
         self, log: Path, position: str | int, options: ReadOptions, alone: bool = False
     ) -> Place:
-        """The bookmark of a position; the nearest one where it lies outside, unless ``alone``."""
+        """The bookmark of a position. Outside of the log the nearest, unless ``alone``."""
         with self.open_log(log) as opened:
             begin = opened.bookmark()
             if position == "earliest":
@@ -55,7 +55,7 @@ class Steps(ABC):
             return _place(opened.bookmark(position))
 
     def origin(self, place: Place) -> Place:
-        """The log's begin as the place knows it.
+        """The log's begin, by the place.
 
         A place of an older query knows the first intact record alone, which may lie after damage.
         """
@@ -95,10 +95,10 @@ class Steps(ABC):
         return list(splits)
 
     def resume(self, log: Path, place: Place, options: ReadOptions) -> Place:
-        """The end of a log whose end was cut, or else its first record.
+        """The end of a truncated log, or else the first record.
 
-        What lies below the cut was read. Of a log whose front was dropped the rest is read, of
-        another log all.
+        The stream has read the records before the cut. If the front of a log was dropped, the
+        stream reads the rest. From another log, the stream reads all records.
         """
         with self.open_log(log) as opened:
             begin = opened.bookmark()
@@ -109,7 +109,7 @@ class Steps(ABC):
 
 
 def _unsynced(log: str, place: Bookmark, never: bool) -> None:
-    """Tell that a stream waits for a sync that may not come: none ever did, or not for long."""
+    """Warn that a stream waits for a sync that may never come: no sync came, or not for long."""
     now = time.monotonic()
     seen, since = _waiting.get(log, (None, now))
     _waiting[log] = (place, since if seen == place else now)
@@ -128,7 +128,7 @@ def _tell_unsynced(log: str) -> None:
 
 
 def _end(opened: Log[Any], begin: Bookmark, options: ReadOptions) -> Bookmark:
-    """The end of a log, after damage if there is any."""
+    """The end of a log, after damage if any."""
     while True:
         end = opened.advance(begin, durable=options.read_until == "durable")
         if end == begin:

@@ -1,4 +1,4 @@
-"""The stream reader: from places in the logs to batches of a streaming query."""
+"""The stream reader: batches of a streaming query between places in the logs."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ _log = logging.getLogger("deedbook")
 
 
 class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads logs of one format as they grow. One lives on the driver; tasks get a pickled one.
+    """Reads growing logs of a format. The driver has the reader; tasks get pickled copies.
 
-    Making one never raises, because Spark (4.3.0) would show another error: its first call does.
+    The constructor never raises, because Spark (4.3.0) would show another error. The first call
+    raises.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
@@ -64,7 +65,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._failed = error
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins: ``startingPosition`` in every log that is there."""
+        """The beginning of a new query: ``startingPosition`` in every existing log."""
         options, log = self._options_now(), self._format()
         paths, position = self._paths(), options.starting_position
         if not log.in_sequence and len(paths) > 1 and isinstance(position, int):
@@ -78,8 +79,8 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             try:
                 places[path] = log.begin(Path(path), position, options, alone)
             except Error as error:
-                # It is read from its first record once it opens, as a log that appears later is.
-                # Any other position needs the log open.
+                # Once the log opens, read from the first record, as for a log that appears later.
+                # Any other position needs an open log.
                 if position != "earliest":
                     raise
                 refused(path, None, error, options)
@@ -87,7 +88,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset(log.name, places).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit of the options; of two Spark takes one, and the other is applied as well."""
+        """The limit of the options. Spark takes only a single limit."""
         options = self._options_now()
         if options.max_rows_per_trigger is not None:
             return ReadMaxRows(options.max_rows_per_trigger)
@@ -96,7 +97,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """How far the next batch goes; ``start`` itself where there is nothing to read."""
+        """The end of the next batch; ``start`` itself if nothing is unread."""
         log, begin = self._format(), Offset.of_json(start, self._format().name)
         found = self._paths()
         places = {path: begin.places[path] for path in found if path in begin.places}
@@ -111,7 +112,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_sequence(log, found)
         rows, size = self._limits(limit)
         taken = False
-        # Else a budget of fewer records than logs would never come to the last ones.
+        # Otherwise a budget of fewer records than logs would never reach the last logs.
         order = found if log.in_sequence else _after(self._served, found)
         for position, path in enumerate(order):
             goal = self._goal.places.get(path) if self._goal is not None else None
@@ -119,11 +120,12 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if is_done or (self._goal is not None and goal is None):
                 continue
             if goal is not None and known(goal) is None:
-                # It did not open when the query took its goal, so this query reads none of it.
+                # The log did not open when the query took its goal, so this query reads no records
+                # here.
                 places[path] = refused_as(places.get(path), goal)
                 warn(path, begin.places.get(path), places[path])
                 continue
-            # Logs of one sequence come one after the other, others get a share each.
+            # Logs of a sequence come one after the other; other logs get a share each.
             shares = 1 if log.in_sequence else len(found) - position
             limits = Limits(_share(rows, shares), _share(size, shares), known(goal))
             begun, step = self._advance(path, places.get(path), limits)
@@ -144,7 +146,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if latest.places == begin.places else latest.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """For the query's progress: the ends of all logs, and the bytes from the batch to them."""
+        """For the query's progress: the ends of all logs, and the bytes up to there."""
         ends, lag = self._ends()
         return {**ends.to_json(), "lag": {"bytes": lag}}
 
@@ -175,14 +177,14 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(cut, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches that have the schema exactly."""
+        """Batches with exactly the schema."""
         self._options_now()
         return self._rows.read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Have the logs keep what comes after a batch that is done, for the option ``consumer``.
+        """Let the logs keep the records after a finished batch, for the option ``consumer``.
 
-        Nothing else: a query's places are in its checkpoint.
+        Nothing else is needed: a query's places are in the checkpoint.
         """
         self._keep(Offset.of_json(end, self._format().name).places)
 
@@ -196,7 +198,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             try:
                 self._format().keep(Path(path), place, consumer)
             except Error as error:
-                # The next batch says what that means for the query.
+                # The next batch decides how the query goes on.
                 is_told = isinstance(error, MissingError | OutOfRangeError)
                 if not is_told and self._options.mode == "FAILFAST":
                     raise
@@ -212,7 +214,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._rows.format
 
     def _paths(self) -> list[str]:
-        """The logs that are there now, in order; none where the paths lead to none."""
+        """The present logs, in order; empty if the paths lead to no log."""
         try:
             log, series = detect_logs(self._given, self._options)
         except MissingError:
@@ -233,9 +235,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None, None
 
     def _ends(self) -> tuple[Offset, int]:
-        """The ends of all logs, and the bytes from the last batch to them.
+        """The ends of all logs, and the bytes from the last batch to the ends.
 
-        It looks from the last batch on, so that nothing is walked again.
+        The look begins at the last batch, so no record is walked twice.
         """
         log, options, lag = self._format(), self._options_now(), 0
         seen = {} if self._seen is None else self._seen.places
@@ -269,9 +271,9 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _advance(
         self, path: str, before: Place | None, limits: Limits
     ) -> tuple[Place | None, Step]:
-        """The place from which a log is read, and the step from there.
+        """The place from which to read a log, and the step from there.
 
-        Without ``before`` that is its first record. A log that does not open makes no step.
+        Without ``before``, the place is the first record. A log that does not open makes no step.
         """
         log, options, file = self._format(), self._options, Path(path)
         place, resumed, why = known(before), None, None
@@ -307,7 +309,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return resumed
 
     def _lost(self, path: str, place: Place | None, resumed: Place | None, why: Exception) -> None:
-        """Fail, or tell that the query goes on elsewhere in a log, or without it."""
+        """Fail, or warn that the query goes on elsewhere in a log, or without the log."""
         then = "goes on without the log" if resumed is None else f"goes on at {resumed}"
         read = "nothing of it" if place is None else f"up to {place}"
         if self._options.fail_on_data_loss:
@@ -320,7 +322,7 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         _log.warning("%s: the query had read %s and %s: %s", path, read, then, why)
 
     def _check_sequence(self, log: LogFormat, paths: list[str]) -> None:
-        """Refuse epochs of which one does not begin where the one before it ends."""
+        """Refuse an epoch that does not begin at the end of the epoch before."""
         planned = []
         for path in paths:
             try:
@@ -332,12 +334,12 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log.check(planned, self._options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a task needs, too."""
+        """The state for a task."""
         return {**self.__dict__, "_goal": None, "_seen": None}
 
 
 def _after(path: str | None, paths: list[str]) -> list[str]:
-    """Paths from the one after ``path`` on, and then the others; where it is gone, as they are."""
+    """Paths after ``path``, and then the others; unchanged if ``path`` is missing."""
     at = paths.index(path) + 1 if path in paths else 0
     return paths[at:] + paths[:at]
 

@@ -26,7 +26,7 @@ __all__ = ["WAL", "WalFormat"]
 
 
 class WalFormat(Defaults, Steps):
-    """A write-ahead log: a directory of segments, or one file."""
+    """A write-ahead log: a directory of segments, or a file."""
 
     name = "wal"
     position = "lsn"
@@ -63,7 +63,7 @@ class WalFormat(Defaults, Steps):
         return [child.path for child in look.children if child.format == self.name]
 
     def _is_single(self, look: Look) -> bool:
-        """Whether a file is a log. Of other files only opening reports it."""
+        """Whether a file is a log. Other files fail at the opening."""
         try:
             if look.format != self.name:
                 return False
@@ -75,10 +75,10 @@ class WalFormat(Defaults, Steps):
         return True
 
     def plan(self, log: Path, options: ReadOptions, split_size: int) -> Planned:
-        """Cut the log between records, across its segments; what lies after damage is apart.
+        """Cut the log between records, across its segments, with a separate part after damage.
 
         Raises `deedbook.OutOfRangeError` for a ``start`` or ``end`` inside of a record, and for a
-        ``start`` that was dropped: what the reader counts on is not there any more.
+        dropped ``start``, because the reader expects the dropped records.
         """
         with Wal.open(log) as wal:
             if options.start is not None and options.start < wal.head:
@@ -95,7 +95,7 @@ class WalFormat(Defaults, Steps):
         return Wal.open(log)
 
     def keep(self, log: Path, place: Place, consumer: str) -> None:
-        """Set the consumer, from this process, which only reads."""
+        """Set the consumer, from this process that only reads."""
         with self.open_log(log) as wal:
             wal.set_consumer(consumer, int(place["byte"]))
 
@@ -105,7 +105,7 @@ class WalFormat(Defaults, Steps):
 
 
 def _meets(split: Split, options: ReadOptions) -> bool:
-    """Whether records of a part may lie in the range that the options ask for."""
+    """Whether records of a part may lie in the range of the options."""
     start, end = options.start or 0, options.end
     return split.end > start and (end is None or split.offset < end)
 

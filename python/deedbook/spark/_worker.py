@@ -1,4 +1,4 @@
-"""What a Python worker of an executor does once."""
+"""A setup that a Python worker of an executor runs once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["settle"]
 
 
 def settle() -> None:
-    """Take what the worker has imported out of the garbage collector's sight, once per worker.
+    """Hide the worker's imports from the garbage collector, once per worker.
 
-    Spark's daemon collects garbage after each task, in all objects: of a small task that takes nine
-    tenths of the Python time, nearly all of it for modules that never become garbage. Does nothing
-    on the driver, whose objects belong to the user's program.
+    Spark's daemon collects garbage after each task, in all objects. The collection takes nine
+    tenths of a small task's Python time, nearly all for modules that never become garbage. Does
+    nothing on the driver, because the objects there belong to the user's program.
     """
     if TaskContext.get() is not None:
         _freeze()

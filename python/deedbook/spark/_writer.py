@@ -43,7 +43,7 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass
 class Message(WriterCommitMessage):
-    """What a task tells the driver: what it staged, and of a stream, for which query."""
+    """The message of a task to the driver: the staged records, and the query of a stream."""
 
     job: str
     parts: list[StagedPart] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Message(WriterCommitMessage):
 def make_writer(
     options: Mapping[str, str], schema: StructType | pa.Schema, overwrite: bool
 ) -> BatchWriter:
-    """The writer of ``df.write``. Checks all that can be checked before tasks run."""
+    """The writer of ``df.write``. Runs all checks that are possible before tasks run."""
     if overwrite:
         raise InvalidArgumentError(
             "mode overwrite: a log is only appended to; use mode append, or write to a new path"
@@ -67,14 +67,14 @@ def make_writer(
 
 
 def make_own_writer(options: Mapping[str, str], schema: StructType) -> BatchWriter:
-    """The writer of a job that runs its own tasks, and commits in this process."""
+    """The writer of a job with its own tasks and a commit in this process."""
     return BatchWriter(_target(options, schema), jobs.named(jobs.owner(), uuid.uuid4().hex[:12]))
 
 
 def make_stream_writer(
     options: Mapping[str, str], schema: StructType, overwrite: bool
 ) -> StreamWriter:
-    """The writer of one batch of ``df.writeStream``."""
+    """The writer of a batch of ``df.writeStream``."""
     if overwrite:
         raise InvalidArgumentError(
             "output mode complete: a log is only appended to; use output mode append, or write each"
@@ -90,7 +90,7 @@ def make_stream_writer(
 
 @dataclass(frozen=True)
 class Target:
-    """The log that is written to. Pickled to every task."""
+    """The log to write to. Pickled to every task."""
 
     format: str
     path: str
@@ -100,11 +100,11 @@ class Target:
 
     @property
     def sink(self) -> Sink:
-        """What its format takes."""
+        """The sink of the log's format."""
         return SINKS[self.format]
 
     def stage(self, batches: Iterator[pa.RecordBatch], job: str) -> list[StagedPart]:
-        """In a task: stage its records."""
+        """In a task: stage the task's records."""
         settle()
         log = self.sink.open(Path(self.path), "r", self.options)
         with log:
@@ -118,7 +118,7 @@ class Target:
         version: int | None,
         query: str | None,
     ) -> Committed:
-        """On the driver: append what the tasks staged, and remove what is dead."""
+        """On the driver: append the tasks' staged records, and remove dead stages."""
         parts = [part for message in messages if message is not None for part in message.parts]
         with self._locked() as log:
             done: Committed = log.transactions.publish(
@@ -135,7 +135,7 @@ class Target:
         return done
 
     def _locked(self) -> Any:
-        """The log, open for writing, once no other process has it."""
+        """The log, open for writing, once no other process holds the lock."""
         begun = time.monotonic()
         while True:
             try:
@@ -149,7 +149,7 @@ class Target:
             time.sleep(_PAUSE_SECONDS)
 
     def discard(self, job: str) -> None:
-        """On the driver: remove what an aborted job staged, unless its commit has begun."""
+        """On the driver: remove the stages of an aborted job, unless the commit has begun."""
         try:
             with self.sink.open(Path(self.path), "r", self.options) as log:
                 if not log.transactions.discard(job):
@@ -163,22 +163,22 @@ class Target:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes one DataFrame."""
+    """Writes a DataFrame."""
 
     def __init__(self, target: Target, job: str) -> None:
         self._target = target
         self._job = job
         self.committed: Committed | None = None
-        """What the commit did, in the process that called it."""
+        """The result of the commit, in the calling process."""
 
     def write(  # type: ignore[override]
         self, iterator: Iterator[pa.RecordBatch]
     ) -> Message:
-        """In a task: stage its records."""
+        """In a task: stage the task's records."""
         return Message(self._job, self._target.stage(iterator, self._job))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver: append them."""
+        """On the driver: append the staged records."""
         options = self._target.options
         given = _messages(messages)
         self.committed = self._target.commit(
@@ -186,12 +186,12 @@ class BatchWriter(DataSourceArrowWriter):
         )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver: remove them. Spark calls this also after a commit that failed."""
+        """On the driver: remove the staged records. Spark also calls this after a failed commit."""
         self._target.discard(self._job)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes one batch of a stream. Spark makes one for the tasks, and another for the commit."""
+    """Writes a batch of a stream. Spark makes a writer for the tasks, and another to commit."""
 
     def __init__(self, target: Target, checkpoint: str | None) -> None:
         self._target = target
@@ -200,7 +200,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(  # type: ignore[override]
         self, iterator: Iterator[pa.RecordBatch]
     ) -> Message:
-        """In a task: stage its records."""
+        """In a task: stage the task's records."""
         context = TaskContext.get()
         assert context is not None, "called in tasks only"
         query = context.getLocalProperty("sql.streaming.queryId")
@@ -210,7 +210,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return Message(job, self._target.stage(iterator, job), query)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """On the driver: append them, unless the log has this batch of this query."""
+        """On the driver: append the records, unless the log has this batch of this query."""
         given = _messages(messages)
         query = self._query(given)
         if query is None:
@@ -225,7 +225,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._target.commit(job, given, app, batchId, query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """On the driver: remove them. Spark calls this also after a commit that failed."""
+        """On the driver: remove the staged records. Spark also calls this after a failed commit."""
         given = _messages(messages)
         query = self._query(given)
         if query is not None:
@@ -235,7 +235,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return jobs.named(self._target.owner, query, str(batch))
 
     def _query(self, messages: Sequence[Message]) -> str | None:
-        """The id of the query: a message has it, and else its checkpoint."""
+        """The id of the query, from a message or from the checkpoint."""
         for message in messages:
             if message.query is not None:
                 return message.query
@@ -251,7 +251,7 @@ def _messages(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
 
 
 def _target(options: Mapping[str, str], schema: StructType) -> Target:
-    """The log at the path, which is created if it is not there."""
+    """The log at the path, created if missing."""
     parsed = parse(options, scope="write")
     paths = input_paths(options)
     if len(paths) > 1:
