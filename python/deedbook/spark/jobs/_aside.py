@@ -1,4 +1,4 @@
-"""Bad lines: an error with file and line, or rows of a table beside."""
+"""Bad lines: an error with file and line, or rows of a separate table."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["Aside", "Check"]
 
 Check = Callable[["pa.RecordBatch"], "tuple[pa.RecordBatch, Sequence[str | None]]"]
-"""From a batch of lines to one with as many rows, and for each row what is wrong with it, if so."""
+"""Parse a batch of lines to a batch of as many rows, with the error of each bad row."""
 
 _OWNER: Final = b"deedbook.job"
-"""In the metadata of a file: whose bad lines it has."""
+"""The key in the metadata of a file that names the owner of the bad lines."""
 _FILES: Final = "part-*.parquet"
 
 
 class Aside:
     """Takes bad lines out of a stream of lines. Pickled to every task.
 
-    They become rows of the Parquet table ``directory``, in the folder of their query and batch, as
-    other jobs may have the same directory: ``file``, ``line`` (from 1), ``byte``, ``reason``,
-    ``value``. Without a directory, the first bad line ends the job.
+    Bad lines become rows of the Parquet table ``directory``, in the folder of their query and
+    batch, because other jobs may have the same directory: ``file``, ``line`` (from 1), ``byte``,
+    ``reason``, ``value``. Without a directory, the first bad line ends the job.
     """
 
     def __init__(
@@ -53,15 +53,16 @@ class Aside:
         return None if self._table is None else self._table / self._query / self._batch
 
     def begin(self) -> None:
-        """On the driver, before the batch: remove what an attempt that died left."""
+        """On the driver, before the batch: remove the files of a dead attempt."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def finish(self) -> int:
-        """On the driver, once the log has the batch: its lines are here once; returns how many.
+        """On the driver, once the log has the batch: keep each bad line once; return the count.
 
-        Where a checkpoint was lost, another query reads all files again. What an earlier one of
-        this job put aside goes once it is here again, and no sooner: files may be gone or changed.
+        After the loss of a checkpoint, another query reads all files again. An earlier query's bad
+        lines are removed only once they are here again, because source files may be gone or
+        changed.
         """
         if self._table is None or self._folder is None:
             return 0
@@ -78,7 +79,7 @@ class Aside:
         return sum(map(self._rows_in, own))
 
     def _rows_in(self, file: Path) -> int:
-        """How many rows a file has; 0 for one that is not this job's."""
+        """The number of rows of a file; 0 for another job's file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -94,7 +95,7 @@ class Aside:
     def good(
         self, batches: Iterator[pa.RecordBatch], check: Check, counted: tuple[Any, Any]
     ) -> Iterator[pa.RecordBatch]:
-        """In a task: what ``check`` makes of good lines. Adds lines and bad ones to ``counted``."""
+        """In a task: the result of ``check`` for good lines. ``counted`` gets the counts."""
         import pyarrow as pa
 
         table = None
@@ -160,7 +161,7 @@ class Aside:
 
 
 def _lines_in(file: Path) -> Iterator[bytes]:
-    """What tells each line of a file from all others: a digest, as there may be millions."""
+    """The identity of each line of a file: a digest, because a file may have millions of lines."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as opened:
@@ -171,7 +172,7 @@ def _lines_in(file: Path) -> Iterator[bytes]:
 
 
 def _take_back(file: Path, again: Container[bytes]) -> None:
-    """Remove these lines from what an earlier query put aside."""
+    """Remove these lines from an earlier query's bad lines."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -193,7 +194,7 @@ def _take_back(file: Path, again: Container[bytes]) -> None:
 
 
 class _Table:
-    """A Parquet file that appears when it is complete."""
+    """A Parquet file that appears only when complete."""
 
     def __init__(self, path: Path, final: Path, schema: pa.Schema) -> None:
         import pyarrow.parquet as pq

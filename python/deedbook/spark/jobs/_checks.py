@@ -1,18 +1,18 @@
-"""What the tasks of a distributed check do, and when their answers make one of the core's.
+"""The tasks of a distributed check, and merging their reports to a report of the core.
 
-**Logs, and the files of a ledger.** One is cut into parts, and a task checks each but the last. A
-part is intact if it has no damage, as many records as were counted, and its last record ends where
-it does. The report is that of the rest, which the core makes: it begins at the last part where all
-before it are intact, else, in a second round, at the first part that is not. What the core then
-does not read again are intact parts that follow each other from the first record on, so reading
-them would change nothing in its report. It reads them all the same where the log is not the one
-that was cut.
+**Logs, and the files of a ledger.** The driver cuts a log into parts, and a task checks each part
+except the last. A part is intact if the part has no damage, the counted number of records, and a
+last record that ends with the part. The core then makes the report from the rest. If all earlier
+parts are intact, the rest is the last part. If not, the rest begins at the first damaged part, in a
+second round. The skipped parts are intact and follow each other from the first record on, so
+reading them again would not change the report. If the log is no longer the log that was cut, the
+core reads all parts.
 
-**Event stores.** Each part of a store begins with an intact event, so that no damage lies in two,
-and what tasks find in the parts is what one walk finds: the report has the sums. Only whether an
-event is stored twice no part shows: parts give the first bytes of their events' ids, and where any
-are there twice, one task checks the store, in a second round. So it does where a part is not what
-was cut, because the store was compacted meanwhile.
+**Event stores.** Each part of a store begins with an intact event, so no damage lies in two parts,
+and the report has the sums of the parts. But no single part shows an event stored twice. Parts
+therefore return the first bytes of their events' ids. If the same bytes occur twice, a task checks
+the whole store, in a second round. A second round also follows if a compaction changed a part
+meanwhile.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from deedbook.reports import EventStoreReport, Loss, VerifyReport
 __all__ = ["Check", "Found", "Level", "Target", "first_round", "joined", "run"]
 
 Level = Literal["none", "id", "signature"]
-"""What is checked of an event."""
+"""The checks of an event."""
 
 _FAULTS_KEPT = 1000
-"""So many faults a report of a store names."""
+"""The most faults in a report of a store."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What the core has one report of: a log, a file of a ledger, or an event store."""
+    """The subject of a single report: a log, a file of a ledger, or an event store."""
 
     format: str
     path: str
     parts: tuple[Split, ...]
-    """Of a log from its first record on, as far as records were counted."""
+    """The parts of a log from the first record on, up to the last counted record."""
     bytes: int
-    """All its bytes."""
+    """All bytes of the target."""
     segments: tuple[tuple[int, int], ...] = ()
-    """Of a store, number and bytes of each segment."""
+    """For a store: number and bytes of each segment."""
     is_loss: bool = False
-    """Of a store, whether a repair noted a loss."""
+    """For a store: whether a repair noted a loss."""
 
 
 class Check(NamedTuple):
-    """A task's share of the work: a part, or what is left of its target."""
+    """A task's share of the work: a part, or the rest of a target."""
 
     target: int
     path: str
     format: str
     level: Level
     part: Split | None
-    """The part to be checked; None: what is left."""
+    """The part to check; None: the rest."""
     intact: tuple[Split, ...]
-    """What is not to be read again."""
+    """The parts to skip."""
     bytes: int
     """To be read."""
 
 
 class Found(NamedTuple):
-    """What a task found: a report, or why there is none."""
+    """The result of a task: a report, or an error."""
 
     target: int
     report: Any
@@ -77,7 +77,7 @@ class Found(NamedTuple):
 
 
 def first_round(number: int, target: Target, level: Level) -> list[Check]:
-    """The parts that are checked apart, and what is left then."""
+    """The separate parts, and the rest."""
     apart, left = _SHARING[target.format].share(number, target, level)
     checks = [
         Check(number, target.path, target.format, level, part, (), part.end - part.offset)
@@ -87,9 +87,9 @@ def first_round(number: int, target: Target, level: Level) -> list[Check]:
 
 
 def joined(number: int, target: Target, found: Sequence[Found], level: Level) -> Any:
-    """The target's report; a `Check` where that must be done yet. Raises what the core raised.
+    """The target's report, or a `Check` still to do. Raises the errors of the core.
 
-    ``found`` is what the first round found, in its order.
+    ``found`` has the results of the first round, in order.
     """
     return _SHARING[target.format].join(number, target, found, level)
 
@@ -112,25 +112,25 @@ def run(checks: Iterable[Check], count: Callable[[int], object]) -> Iterator[Fou
 
 
 class _Sharing(Protocol):
-    """How the check of a target is shared."""
+    """Sharing the check of a target among tasks."""
 
     def share(
         self, number: int, target: Target, level: Level
     ) -> tuple[Sequence[Split], Sequence[Check]]:
-        """The parts that are checked apart, and what is left then."""
+        """The separate parts, and the rest."""
 
     def check_part(self, part: Split, level: Level) -> Any:
         """Check a part."""
 
     def check(self, check: Check) -> Any:
-        """Check what is left."""
+        """Check the rest."""
 
     def join(self, number: int, target: Target, found: Sequence[Found], level: Level) -> Any:
         """As `joined`."""
 
 
 class _Log:
-    """A log, or a file of a ledger: intact parts, and the rest after them."""
+    """A log, or a file of a ledger: intact parts, and the rest."""
 
     def __init__(self, verify: Callable[..., VerifyReport]) -> None:
         self._verify = verify
@@ -161,7 +161,7 @@ class _Log:
 
 
 class _Store:
-    """An event store: its parts, whose reports are added up."""
+    """An event store: the sum of the parts' reports."""
 
     def share(
         self, number: int, target: Target, level: Level
@@ -202,7 +202,7 @@ class _Store:
             damages=[one for report in reports for one in report.damages][:_FAULTS_KEPT],
             log_damages=log_damages,
             is_loss=target.is_loss,
-            # Only a check of the whole notes damage, or deletes the note of an earlier one.
+            # Only a check of the whole store notes damage, or deletes an earlier note.
             noted=os.path.exists(os.path.join(target.path, SIDECAR, "damage")),
         )
 
@@ -217,7 +217,7 @@ def _report(found: Found) -> Any:
 
 
 def _is_any_twice(ids: Sequence[bytes]) -> bool:
-    """Whether any of the ids, of 8 bytes each, is there twice."""
+    """Whether any of the ids, of 8 bytes each, occurs twice."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -40,38 +40,41 @@ _LOCK: Final = ".compaction.lock"
 
 @dataclass(frozen=True)
 class CompactedLog:
-    """A log that was made, and of what."""
+    """A new log, and its sources."""
 
     path: str
-    """Where it is."""
+    """The path."""
     sources: tuple[str, ...]
-    """The logs whose records it has, in their order."""
+    """The logs with the source records, in order."""
     records: int
-    """How many it has; of an event store, those that count. With ``dry_run`` what its sources
-    have, of which event stores may have some more than once, and some whose time is over then."""
+    """The number of records; for an event store, the visible events. With ``dry_run`` the records
+    of the sources. Event stores may have some events more than once, and events may expire before
+    the run.
+    """
     bytes: int
-    """Of the sources."""
+    """Bytes of the sources."""
     first: int | None
-    """Of a book, the number of its first event, which is that of its first source where each source
-    goes on where the one before ends, and else 1."""
+    """The number of a book's first event. If the sources follow one another, the number of the
+    first source's first event, and else 1.
+    """
 
 
 @dataclass(frozen=True)
 class CompactReport:
-    """What `compact` did; with ``dry_run`` what it would do."""
+    """The result of `compact`; with ``dry_run`` the plan."""
 
     source: tuple[str, ...]
-    """The paths that were given."""
+    """The given paths."""
     target: str
-    """The directory with the logs that were made."""
+    """The directory with the new logs."""
     format: str
-    """The format of them all."""
+    """The format of all logs."""
     logs: tuple[CompactedLog, ...]
-    """Each log that is there now, or would be."""
+    """Each new log, or with ``dry_run`` each planned log."""
     made: int
-    """How many of them were made in this run; the others were there."""
+    """The number of logs made in this run; earlier runs made the others."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -88,32 +91,32 @@ def compact(
     dry_run: bool = False,
     progress: Tell | None = None,
 ) -> CompactReport:
-    """Copy many logs of one format into few new ones of about ``size_bytes`` each.
+    """Copy many logs of a format into few new logs of about ``size_bytes`` each.
 
-    ``sources`` are logs, directories of logs and globs; their records keep their order, one log
-    after the other in the order of their paths and of digits in names by value. The new logs are
-    ``00000``, ``00001``, ... in the directory ``target``, each made by one task; it appears under
-    its name when it is complete, synced and counted. The sources stay.
+    ``sources`` are logs, directories of logs and globs. The records keep their order: the logs
+    follow one another in the order of their paths, with digits in names by value. The new logs are
+    ``00000``, ``00001``, ... in the directory ``target``. A task makes each log; the log gets the
+    name once complete, synced and counted. The sources stay.
 
-    ``target/compaction.json`` has the plan. A run that was killed goes on where it was, once it is
-    begun again, and one that is repeated makes nothing. Sources that are not those of the plan are
-    refused by name, also when all is made: a log that grew, that came later, or that is gone.
+    ``target/compaction.json`` has the plan. After a kill, begin the run again: it goes on at the
+    same place. A repeated run makes nothing. Sources that differ from the plan are refused by name,
+    also after the last log: a log that grew, came later, or is missing.
 
-    Of ledgers, all files must be finished. Of event stores the events that count are copied, by
-    the rules of `EventStore.append`: a new store has each of them once, and of a replaceable one
-    the newest.
+    All files of a ledger must be finished. From event stores, the run copies the visible events, by
+    the rules of `EventStore.append`: a new store has each event once, and only the newest version
+    of a replaceable event.
 
-    Raises `deedbook.CorruptError` for damage, `InvalidArgumentError` for a ledger that is being
-    written, ledgers of several bases, and a target that is not empty and was not made from these
-    sources, `deedbook.OutOfRangeError` for a source that changed, `deedbook.LockedError` where
-    another process compacts into the same directory, and as a log's opening.
+    Raises `deedbook.CorruptError` for damage, `InvalidArgumentError` for an unfinished ledger,
+    ledgers of several bases, and a target with files from other sources, `deedbook.OutOfRangeError`
+    for a changed source, `deedbook.LockedError` if another process compacts into the same
+    directory, and the errors of opening a log.
     """
     begun = time.monotonic()
     given = [str(local_path(os.fspath(path))) for path in sources]
     path = local_path(os.fspath(target))
     if not (path / _PLAN).exists():
         _logs_at(given)  # before the directory is made
-    # Else one would remove what the other one's tasks are making.
+    # Otherwise a run would remove the unfinished logs of another run's tasks.
     lock = alone(path / _LOCK, f"compacts into {path}")
     with nullcontext() if dry_run else lock:
         plan = _planned(given, path, size_bytes)
@@ -140,7 +143,7 @@ def _make_all(
     missing: list[dict[str, Any]],
     progress: Tell | None,
 ) -> None:
-    """Store the plan, and make its logs that are missing, each by a task."""
+    """Store the plan, and make the missing logs, each by a task."""
     path.mkdir(parents=True, exist_ok=True)
     store_json(path / _PLAN, plan)
     counted = Counted(spark)
@@ -170,10 +173,10 @@ def _make_all(
 
 
 def _remove_strays(path: Path) -> None:
-    """Remove what runs and workers that were killed left of logs that they were making.
+    """Remove the unfinished logs of killed runs and workers.
 
-    A task of an earlier run may live, and give its log the name while this removes it: under
-    another name it finds nothing.
+    A task of an earlier run may live, and give its log the name during the removal. Removal
+    therefore renames the log first.
     """
     for stray in path.glob(f".*{_MAKING}*"):
         own = stray.with_name(f"{stray.name}-{uuid.uuid4().hex}")
@@ -183,7 +186,7 @@ def _remove_strays(path: Path) -> None:
 
 
 def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
-    """The plan that the target has, or a new one. Raises `InvalidArgumentError`."""
+    """The target's plan, or a new plan. Raises `InvalidArgumentError`."""
     there = load_json(path / _PLAN)
     if there is not None:
         _check_plan(path, there)
@@ -193,7 +196,7 @@ def _planned(given: list[str], path: Path, size_bytes: int) -> dict[str, Any]:
             )
         _refuse_changes(path, there)
         return there
-    # A run may have been killed as it stored its plan, before anything else was there.
+    # A kill may have come during the storing of the plan, before any other file.
     own = {unfinished(path / _PLAN), path / _LOCK}
     if path.exists() and any(one not in own for one in path.iterdir()):
         raise InvalidArgumentError(f"{path} is not empty; new logs go into a new directory")
@@ -249,13 +252,13 @@ def _is_list(found: Any, kind: type) -> TypeGuard[list[Any]]:
 
 
 def _logs_at(given: list[str]) -> tuple[str, list[str]]:
-    """The format of the logs at the paths, and where they are."""
+    """The format of the logs at the paths, and the logs' paths."""
     log, series = detect_logs({"paths": json.dumps(given)}, parse({}, None))
     return log.name, [of for one in series for of in one.logs]
 
 
 def _refuse_changes(path: Path, plan: dict[str, Any]) -> None:
-    """Refuse logs that are not those of the plan: what is new in them is in none that was made."""
+    """Refuse logs that differ from the plan, because no new log would have the new records."""
     planned = {one["path"]: one for bin in plan["logs"] for one in bin["sources"]}
     _, found = _logs_at(plan["given"])
     for of in found:
@@ -274,9 +277,9 @@ def _refuse_changes(path: Path, plan: dict[str, Any]) -> None:
 
 
 def _make(path: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, int]]:
-    """In a task: make a log, and give it its name. Yields records and bytes done.
+    """In a task: make a log and give the log a name. Yields records and bytes done.
 
-    Under speculation two attempts make the same log; the first one gives it its name.
+    Under speculation two attempts make the same log; the first attempt gives the name.
     """
     final = path / bin["name"]
     # Spark numbers the attempts of each application from 0, and tasks of an earlier one may live.
@@ -291,7 +294,7 @@ def _make(path: Path, bin: dict[str, Any], format: str) -> Iterator[tuple[int, i
 
 
 def _publish(making: Path, final: Path) -> None:
-    """Give a complete log its name, unless another attempt has given it to its own."""
+    """Give a complete log its name, unless another attempt was first."""
     try:
         making.rename(final)
     except OSError:  # a directory that is not empty has the name
@@ -312,7 +315,7 @@ def _described(path: Path, bin: dict[str, Any], format: str) -> CompactedLog:
 
 
 def _count(path: Path, plan: dict[str, Any]) -> None:
-    """Note of each log that is there how many records it has, where its sources do not say."""
+    """Note the number of records of each new log, if the sources do not have the number."""
     copies = COPIES[plan["format"]]
     counted = False
     for bin in plan["logs"]:

@@ -1,4 +1,4 @@
-"""What `compact` does with logs of each format: look at a source, copy many into a new one."""
+"""The steps of `compact` for each format: look at a source, copy many logs into a new log."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from deedbook._formats import by_name
 __all__ = ["COPIES", "Copies", "Source", "first_of"]
 
 Source = dict[str, Any]
-"""As the plan has it: path, records, bytes; of a book its first event, of a ledger its base."""
+"""A source in the plan: path, records, bytes; a book's first event, a ledger's base."""
 _BATCH_BYTES: Final = 4 << 20
 _EVENTS: Final = 4096
 _RECORD_BYTES_MAX: Final = 1 << 20
-"""Of a ledger, unless a source has longer files."""
+"""Bytes of a ledger's file, unless a source has longer files."""
 
 
 class Copies(ABC):
-    """How logs of a format become one."""
+    """Copying logs of a format into a new log."""
 
     @abstractmethod
     def look(self, path: str) -> Source:
-        """A source as the plan has it. Raises `CorruptError` for a damaged one."""
+        """A source for the plan. Raises `CorruptError` for a damaged source."""
 
     @abstractmethod
     def size(self, path: str) -> int:
         """The bytes of a source, as `look` counts them; without reading records."""
 
     def check(self, source: Source) -> None:
-        """Raise `OutOfRangeError` for a source that is not as long as the plan says."""
+        """Raise `OutOfRangeError` for a source of another length than in the plan."""
         _same(source, "bytes", self.size(source["path"]))
 
     @abstractmethod
     def fill(self, making: Path, sources: Sequence[Source]) -> Iterator[tuple[int, int]]:
-        """Make a log of its sources, synced and counted. Yields records and bytes done."""
+        """Make a log from the sources, synced and counted. Yields records and bytes done."""
 
     def records(self, path: Path) -> int | None:
-        """How many records a log has that was made, where its sources do not say."""
+        """The number of records of a new log, if the sources do not have the number."""
         return None
 
 
@@ -88,7 +88,7 @@ class _Log(Copies):
             _check_made(making, len(made), sum(one["records"] for one in sources))
 
     def _read(self, path: str) -> Iterator[tuple[list[bytes], list[int]]]:
-        """Payloads, and of a book mugs, in batches."""
+        """Payloads, with the mugs of a book, in batches."""
         import pyarrow as pa
 
         columns = [self._column, "mug"] if self._format == "book" else [self._column]
@@ -101,7 +101,7 @@ class _Log(Copies):
 
 
 class _Ledgers(Copies):
-    """Ledgers: their finished files, which become files of the usual size."""
+    """Ledgers: copies finished files into files of the usual size."""
 
     def look(self, path: str) -> Source:
         with Ledger.open(path) as snapshot:
@@ -145,7 +145,7 @@ class _Ledgers(Copies):
 
 
 class _Stores(Copies):
-    """Event stores: the events that count, each id once in a new store, by the store's rules."""
+    """Event stores: the visible events, each id once in a new store, by the store's rules."""
 
     def look(self, path: str) -> Source:
         with EventStore.open(path) as store:
@@ -161,7 +161,7 @@ class _Stores(Copies):
         with EventStore.create(making, durability="manual") as made:
             for source in sources:
                 with EventStore.open(source["path"]) as store:
-                    # By bytes, as fewer events count once the time of one is over.
+                    # By bytes, because the number of visible events shrinks when events expire.
                     _same(source, "bytes", _bytes_of_store(store))
                     events = store.iter()
                     while batch := list(islice(events, _EVENTS)):
@@ -185,7 +185,7 @@ COPIES: Final[dict[str, Copies]] = {
 
 
 def first_of(sources: Sequence[Source]) -> int:
-    """The number of a new book's first event: that of its sources where they follow one another."""
+    """The number of a new book's first event: from the sources, if they follow one another."""
     filled = [one for one in sources if one["records"]]
     follow = all(
         one["first"] == before["first"] + before["records"] for before, one in pairwise(filled)
@@ -195,7 +195,7 @@ def first_of(sources: Sequence[Source]) -> int:
 
 
 def _count_ledger(snapshot: Ledger) -> int | None:
-    """The records of all files; None where damage hides some."""
+    """The records of all files; None if damage hides records."""
     records = 0
     for file in snapshot.files:
         end = 0

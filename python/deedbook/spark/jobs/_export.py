@@ -1,4 +1,4 @@
-"""``export``: logs into a table of Parquet files or a Delta table; again, what has come since."""
+"""``export``: logs into a table of Parquet files or a Delta table; a later run adds new records."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ __all__ = ["ExportReport", "export"]
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What `export` did, or with ``dry_run`` would begin with."""
+    """The result of `export`, or with ``dry_run`` the plan."""
 
     source: str
-    """The log that was read."""
+    """The source log."""
     table: str
-    """The table that got its records."""
+    """The target table."""
     kind: TableKind
-    """What kind of table that is."""
+    """The kind of the table."""
     checkpoint: str
-    """Where it is noted how far the export came."""
+    """The directory with the progress of the export."""
     columns: tuple[str, ...]
-    """The columns of the table, in their order."""
+    """The columns of the table, in order."""
     batches: int
-    """Batches that were added in this run."""
+    """Batches added in this run."""
     rows: int
-    """Rows that were read in this run."""
+    """Rows read in this run."""
     last_batch: int | None
-    """The last batch of this source that the table has, from 0; None for none."""
+    """The last batch of this source in the table, from 0; None without a batch."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -70,21 +70,20 @@ def export(
 ) -> ExportReport:
     """Add the records of a log, a directory of logs or a glob to a table.
 
-    ``columns`` are those of reading the logs, all by default. ``partition_by`` names columns by
-    which the table is partitioned, or makes them: ``"day=date(created_at)"`` is a name and an
-    expression of Spark, whose days and hours are of UTC. Begun again, it adds what has come since.
+    ``columns`` are columns of reading the logs, all by default. ``partition_by`` names the table's
+    partition columns, or makes new columns: ``"day=date(created_at)"`` is a name and an expression
+    of Spark, with days and hours in UTC. A later run adds the new records.
 
-    A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
-    default in ``TABLE.jobs``, knows what was read, and the table which batches it has. A batch
-    reads about ``batch_bytes``. A Delta table shows a batch whole or not at all; of plain Parquet
-    files a reader may see some of a batch before the others, each complete.
+    After a kill, begin the run again: it goes on at the same place. The ``checkpoint``, by default
+    in ``TABLE.jobs``, has the position in the source, and the table has the number of the last
+    batch. A batch reads about ``batch_bytes``. A Delta table shows a whole batch or nothing. With
+    plain Parquet files, a reader may see a part of a batch early, but only complete files.
 
     All runs and sources of a table have the same columns and partitions.
 
-    Raises `InvalidArgumentError` for a checkpoint that is gone, a column that is not there, columns
-    or partitions that are not those of the table, and a Delta table without its library;
-    `LockedError` where another process exports the same;
-    `JobFailedError`, and as a log's opening.
+    Raises `InvalidArgumentError` for a missing checkpoint, a missing column, columns or partitions
+    that differ from the table, and a Delta table without its library; `LockedError` if another
+    process exports the same source; `JobFailedError`, and the errors of opening a log.
     """
     given = str(local_path(os.fspath(source)))
     path = local_path(os.fspath(to))
@@ -92,8 +91,8 @@ def export(
     made = [_partition(text) for text in partition_by]
     target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])
     of_logs = options_of_logs(batch_bytes, consumer, fail_on_data_loss)
-    # Two would write a batch into the same folders, and remove each other's files; and what one
-    # finds of the other's batch, in the table and in the checkpoint, is of two moments.
+    # Two runs would write a batch into the same folders, and remove each other's files. Also, a run
+    # would see the other run's batch in the table and in the checkpoint at different moments.
     lock = alone(_work(path, known.app) / "lock", f"exports {given} to {path}")
     with nullcontext() if dry_run else lock:
         known.check(target.committed())
@@ -127,12 +126,12 @@ def export(
 
 
 def _work(path: Path, app: str) -> Path:
-    """What belongs to the job besides its checkpoint, on the disk of the table."""
+    """The other files of the job, on the disk of the table."""
     return path.parent / f"{path.name}.jobs" / f"{app}.work"
 
 
 def _partition(text: str) -> tuple[str, str | None]:
-    """A column's name, and the expression that makes it."""
+    """A column's name, and the column's expression."""
     name, is_made, expression = text.partition("=")
     if not name.strip() or (is_made and not expression.strip()):
         raise InvalidArgumentError(f"partition by {text!r}: a column, or NAME=EXPRESSION")

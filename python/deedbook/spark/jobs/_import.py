@@ -1,4 +1,4 @@
-"""``import``: files of Nostr events, a JSON line each, checked by the executors, into a store."""
+"""``import``: files of Nostr events, a JSON line each, checked by executors, into a store."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ __all__ = ["EventImportReport", "import_events"]
 
 _CHECKS = ("id", "signature")
 _AGAIN = "remove the checkpoint: all lines are read again, and no event is stored twice"
-"""What is possible, too, where checkpoint and store do not belong together."""
+"""The way out if checkpoint and store do not belong together."""
 _SCHEMA = StructType([StructField(one.name, one.types[0]) for one in SINKS["nostr"].columns])
-"""What is staged of an event."""
+"""The staged columns of an event."""
 
 
 @dataclass(frozen=True)
 class EventImportReport:
-    """What `import_events` did in this run, or with ``dry_run`` found."""
+    """The result of this run of `import_events`, or with ``dry_run`` the counts."""
 
     source: str
-    """The lines that were read."""
+    """The source of the lines."""
     store: str
-    """The event store that got them."""
+    """The target event store."""
     check: str
-    """What was checked of each event besides its form."""
+    """The checks of each event in addition to the form."""
     checkpoint: str
-    """Where it is noted how far the import came."""
+    """The directory with the progress of the import."""
     aside: str
-    """Where the bad lines are, in a folder for each query and batch."""
+    """The directory of the bad lines, in a folder for each query and batch."""
     batches: int
-    """Batches that were committed in this run."""
+    """Batches committed in this run."""
     lines: int
     """Lines read, empty ones included."""
     events: int
-    """Good ones among them."""
+    """Good lines among all lines."""
     stored: int
-    """Events that the commits of this run stored, also those of which a newer version counts."""
+    """Events stored by the commits of this run, also older versions of replaceable events."""
     bad: int
-    """Lines that are no event, or a wrong or too large one; put aside."""
+    """Lines without an event, or with a wrong or too large event; put aside."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     @property
     def passed_over(self) -> int:
-        """Good events that were not stored, which a commit counts together.
+        """Good events not stored, as a single count of a commit.
 
-        They were there already, their kind is ephemeral, their author deleted them, or their time
-        is over. With ``dry_run``, all.
+        The store had these events already, or the kind is ephemeral, or the author deleted the
+        event, or the event has expired. With ``dry_run``, all.
         """
         return self.events - self.stored
 
@@ -92,31 +92,30 @@ def import_events(
     progress: Tell | None = None,
     on_batch: OnBatch | None = None,
 ) -> EventImportReport:
-    """Store the events of JSON lines in an event store, which is made if it is missing.
+    """Store the events of JSON lines in an event store, created if missing.
 
-    ``source`` is a directory of files, a file or a glob; gzip and zstd are known by ``.gz`` and
-    ``.zst``. The executors parse and ``check``: that an id is the hash of the content, and with
-    ``signature`` also that the signature is the author's. A line is bad where
-    `EventStore.import_json` says so, for the same reason; bad ones go as a Parquet table with file,
-    line, reason and the line itself into ``aside``, by default beside the checkpoint, and the rest
-    goes on. The driver commits batch by batch, each of files of about ``batch_bytes``, by the rules
-    of `EventStore.append`: what is ephemeral, deleted by its author or over is not stored.
+    ``source`` is a directory of files, a file or a glob; the names of gzip and zstd files end with
+    ``.gz`` and ``.zst``. The executors parse and ``check``: the id must be the hash of the content,
+    and with ``signature`` the signature must be the author's. Bad lines are the same lines as for
+    `EventStore.import_json`, with the same reasons. They go as a Parquet table with file, line,
+    reason and the line itself into ``aside``, by default next to the checkpoint, and the rest goes
+    on. The driver commits batch by batch, each of files of about ``batch_bytes``, by the rules of
+    `EventStore.append`: events that are ephemeral, deleted by the author or expired are not stored.
 
-    An event is stored once, whatever is repeated. A run that was killed goes on where it was, once
-    it is begun again: ``checkpoint``, by default in ``STORE.jobs``, knows which files were read,
-    and the store which batches of it it has. Without the checkpoint all lines are checked again,
-    and nothing is stored twice.
+    An event is stored once, after any repeat. After a kill, begin the run again: it goes on at the
+    same place. ``checkpoint``, by default in ``STORE.jobs``, has the list of read files, and the
+    store has the number of the last batch. Without the checkpoint the job checks all lines again,
+    and stores nothing twice.
 
-    ``on_batch`` is called with the number, the lines and the seconds of each batch that the store
-    has.
+    ``on_batch`` is called with the number, the lines and the seconds of each stored batch.
 
-    With ``dry_run`` all lines of the source are checked, also those of a run before, and nothing is
-    written.
+    With ``dry_run`` the job checks all lines of the source, also the lines of earlier runs, and
+    writes nothing.
 
-    Raises `InvalidArgumentError` for a source that holds no lines, `MissingError` for one that is
-    not there, `ContiguityError` for a store that lacks batches of the checkpoint and a checkpoint
-    of an earlier time than the store, `LockedError` where another process imports with this
-    checkpoint, `JobFailedError`, and as `EventStore.open`.
+    Raises `InvalidArgumentError` for a source without lines, `MissingError` for a missing source,
+    `ContiguityError` for a store that lacks batches of the checkpoint and a checkpoint of an
+    earlier time than the store, `LockedError` if another process imports with this checkpoint,
+    `JobFailedError`, and the errors of `EventStore.open`.
     """
     if check not in _CHECKS:
         raise InvalidArgumentError(
@@ -194,9 +193,10 @@ def import_events(
 
 
 def _of_query(to: Destination, query: str | None) -> Destination:
-    """The store as a query knows it: each checkpoint is an application of its own.
+    """The store for a query: each checkpoint is an application of its own.
 
-    So a store that lacks batches is noticed, and one whose checkpoint is lost takes another.
+    The job then notices a store that lacks batches. After the loss of a checkpoint, the store
+    accepts a new checkpoint.
     """
     if query is None:
         return to
@@ -205,7 +205,7 @@ def _of_query(to: Destination, query: str | None) -> Destination:
 
 @dataclass(frozen=True)
 class _Done:
-    """What a task returns to the driver. An attempt that failed returns nothing."""
+    """The result of a task for the driver. A failed attempt returns nothing."""
 
     message: Message | None
     lines: int
@@ -257,7 +257,7 @@ class _Task:
         import pyarrow.compute as pc
 
         for batch in self._parsed(batches, lines, bad):
-            # Of a line that is empty, too, there is nothing.
+            # An empty line has no columns, too.
             good = batch.filter(pc.is_valid(batch["id"])).select(_SCHEMA.names)
             events.add(good.num_rows)
             yield good
@@ -283,7 +283,7 @@ class _Task:
 
 
 class _Count:
-    """A number of this attempt, and what all attempts add to, which shows progress."""
+    """A number of this attempt, and a sum of all attempts to show progress."""
 
     def __init__(self, shared: Any = None) -> None:
         self.value = 0

@@ -1,4 +1,4 @@
-"""``ingest``: files of lines, Parquet files or other logs into a log; again, what is new."""
+"""``ingest``: files of lines, Parquet files or logs into a log; a later run adds new records."""
 
 from __future__ import annotations
 
@@ -35,42 +35,42 @@ __all__ = [
 ]
 
 BATCH_BYTES = 1 << 30
-"""Of a batch: what a kill in the middle makes a run do again."""
+"""Bytes of a batch. After a kill in the middle, a run repeats a batch."""
 
 Kind = Literal["lines", "parquet", "log"]
 OnBatch: TypeAlias = "Callable[[int, int, float], object]"
 """Gets the number, the rows and the seconds of a batch."""
 
 _FILE, _ROW = "_deedbook_file", "_deedbook_row"
-"""Of a row of a Parquet file, until the rows of a batch are in order."""
+"""The place of a row of a Parquet file, until the rows of a batch are in order."""
 
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What `ingest` did, or with ``dry_run`` would begin with."""
+    """The result of `ingest`, or with ``dry_run`` the plan."""
 
     source: str
-    """What was read."""
+    """The source."""
     kind: Kind
-    """What kind of source that is."""
+    """The kind of the source."""
     log: str
-    """The log that got the records."""
+    """The target log."""
     format: str
     """The format of the log."""
     checkpoint: str
-    """Where it is noted how far the job came."""
+    """The directory with the progress of the job."""
     batches: int
-    """Batches that were appended in this run."""
+    """Batches appended in this run."""
     rows: int
-    """Rows, or lines, that were read in this run."""
+    """Rows, or lines, read in this run."""
     bad: int
     """Lines put aside."""
     appended: int
-    """Records that were appended in this run; of a batch that the log had before, none."""
+    """Records appended in this run, without batches that the log had before."""
     last_batch: int | None
-    """The last batch of this source that the log has, from 0; None for none."""
+    """The last batch of this source in the log, from 0; None without a batch."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -96,32 +96,31 @@ def ingest(
     progress: Tell | None = None,
     on_batch: OnBatch | None = None,
 ) -> IngestReport:
-    """Append what is at ``source`` to a log, and in a later run what has come since.
+    """Append the records at ``source`` to a log, and in a later run the new records.
 
     ``source`` is a directory of files, a file or a glob: files of lines (also gzip and zstd), a
-    record for each line, or Parquet files; or a log, or a directory of logs. ``kind`` says which,
-    where the names do not. ``format`` is needed to create the log.
+    record for each line, or Parquet files; or a log, or a directory of logs. ``kind`` names the
+    kind, if the names do not show the kind. ``format`` is needed to create the log.
 
-    Lines are ``check``-ed to be JSON. The first that is not ends the job, unless a directory
-    ``aside`` is given: it gets the bad lines as a Parquet table with file, line and reason. Of
-    Parquet files, the columns that the log takes are taken by their names, or ``column`` as the
-    payload.
+    Lines are ``check``-ed to be JSON. The first bad line ends the job. With a directory ``aside``,
+    the bad lines go there as a Parquet table with file, line and reason, and the job goes on. From
+    Parquet files, the log takes its columns by their names, or ``column`` as the payload.
 
     Files of a batch are taken in the order of their names, and their lines or rows in order. A file
-    must be complete when it appears under its name; one that is changed later is not read again.
+    must be complete when the name appears; a file changed later is not read again.
 
-    A run that was killed goes on where it was, once it is begun again: the ``checkpoint``, by
-    default in ``LOG.jobs``, knows what was read, and the log which batches it has. A batch reads
-    about ``batch_bytes``. ``on_batch`` is called with the number, the rows and the seconds of each
-    batch that the log has.
+    After a kill, begin the run again: it goes on at the same place. The ``checkpoint``, by default
+    in ``LOG.jobs``, has the position in the source, and the log has the number of the last batch. A
+    batch reads about ``batch_bytes``. ``on_batch`` is called with the number, the rows and the
+    seconds of each appended batch.
 
-    Of logs, ``consumer`` and ``fail_on_data_loss`` are the options of their stream: by the name of
-    a consumer, WALs keep what was not read yet; and with ``fail_on_data_loss=False`` the job goes
-    on where that is gone, with a warning.
+    For logs, ``consumer`` and ``fail_on_data_loss`` are the options of the stream. WALs keep the
+    unread records of a named consumer. With ``fail_on_data_loss=False`` the job goes on after a
+    loss of unread records, with a warning.
 
-    Raises `InvalidArgumentError` for a bad line, columns that do not fit and a checkpoint that is
-    gone, `MissingError` for a source that is not there, `LockedError` where another process runs
-    the job with this checkpoint, `JobFailedError`, and as a log's opening.
+    Raises `InvalidArgumentError` for a bad line, wrong columns and a missing checkpoint,
+    `MissingError` for a missing source, `LockedError` if another process runs the job with this
+    checkpoint, `JobFailedError`, and the errors of opening a log.
     """
     return append_all(
         spark,
@@ -163,7 +162,7 @@ def append_all(
     progress: Tell | None,
     on_batch: OnBatch | None = None,
 ) -> IngestReport:
-    """Append what is at a path, for a job of this name; ``check`` is for lines."""
+    """Append the records at a path, for a job of this name; ``check`` is for lines."""
     found = kind or kind_of(source)
     to = Destination.of(job, source, log, format, checkpoint)
     last = to.last
@@ -188,7 +187,7 @@ def append_all(
     def write(frame: DataFrame, query: str, batch: int) -> None:
         taken = Aside(aside_at, to.checkpoint, query, batch, "not JSON")
         if found != "log" and last is not None and (last.query, last.version) == (query, batch):
-            # A run before ended with it; files may be gone since.
+            # An earlier run ended with this batch; files may be gone since.
             totals[0].add(frame.count())
             totals[1].add(taken.finish())
             return
@@ -215,7 +214,7 @@ def append_all(
 
 
 class Counted:
-    """What tasks have read so far. A task that is tried again counts again."""
+    """The counts of tasks so far. A repeated task counts again."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.bytes = spark.sparkContext.accumulator(0)
@@ -228,12 +227,12 @@ class Counted:
 
     @property
     def bad(self) -> int:
-        """Bad lines among them."""
+        """Bad lines among the lines."""
         return int(self.totals[1].value)
 
     @property
     def pass_on(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """What counts rows in a task, and gives them on."""
+        """Counts the rows in a task, and passes the rows on."""
         totals, read = self.totals, self.bytes
 
         def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -280,14 +279,14 @@ def _report(
 
 
 def kind_of(source: str) -> Kind:
-    """What lies at a source, by formats and names."""
+    """The kind of a source, by formats and names."""
     if os.path.exists(source):
         names = [source]
         if _is_log(source):
             return "log"
         if os.path.isdir(source):
             children = sorted(os.scandir(source), key=lambda child: child.name)
-            # A file that is a log has a sidecar: else each of a million files would be asked.
+            # A log in a file has a sidecar, so most of a million files need no look.
             maybe = any(child.name == SIDECAR for child in children)
             if any(_is_log(child.path) for child in children if maybe or child.is_dir()):
                 return "log"
@@ -302,7 +301,7 @@ def kind_of(source: str) -> Kind:
 
 
 def _is_log(path: str) -> bool:
-    """Whether a log of any format lies there. Any file may be a WAL: one that certainly is."""
+    """Whether the path has a log of any format. A file must certainly be a WAL."""
     if os.path.isdir(path):
         return find(path) is not None
     return any(info.is_there(path) for info in FORMATS)
@@ -319,7 +318,7 @@ def _rows_of(
     counted: Counted,
     keeps_numbers: bool,
 ) -> DataFrame:
-    """The stream of what is to be appended; of lines, the lines."""
+    """The stream of records to append; for files of lines, the lines."""
     if kind == "lines":
         return lines(spark, source, batch_bytes, counted.bytes)
     renumbers = kind == "log" and not keeps_numbers
@@ -333,7 +332,7 @@ def _rows_of(
 
 
 def _place(rows: DataFrame) -> list[Any]:
-    """Where each row of Parquet files lies: Spark takes the files of a batch by their size."""
+    """The place of each row of Parquet files, because Spark sorts the files of a batch by size."""
     from pyspark.sql import functions as F
 
     place = rows.metadataColumn("_metadata")
@@ -343,7 +342,7 @@ def _place(rows: DataFrame) -> list[Any]:
 
 
 def _in_order(frame: DataFrame) -> DataFrame:
-    """The rows of a batch in the order of their files' names, and as they lie there."""
+    """The rows of a batch in the order of the files' names, and in each file's order."""
     tasks = 2 * frame.sparkSession.sparkContext.defaultParallelism
     placed = frame.repartitionByRange(tasks, _FILE, _ROW).sortWithinPartitions(_FILE, _ROW)
     return placed.drop(_FILE, _ROW)
@@ -352,7 +351,7 @@ def _in_order(frame: DataFrame) -> DataFrame:
 def _columns(
     names: Sequence[str], to: Destination, column: str | None, renumbers: bool
 ) -> list[Any]:
-    """The columns that the log takes."""
+    """The columns for the log."""
     from pyspark.sql import functions as F
 
     sink = SINKS[to.format]

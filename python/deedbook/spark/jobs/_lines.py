@@ -1,7 +1,7 @@
 """Files of lines as a stream of rows: the executors read them, each file in parts.
 
-A stream knows by its checkpoint which files it has read. It takes those of a batch in the order of
-their names, and each file's lines in order. A file must be complete when it appears under its name.
+The checkpoint of a stream has the list of read files. A batch takes the files in the order of their
+names, and each file's lines in order. A file must be complete when the name appears.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["LINE_SCHEMA", "Numbered", "file_of", "lines", "stream_of"]
 
 LINE_SCHEMA: Final = "file string, byte bigint, value binary"
-"""Of a line: its file, its first byte there (uncompressed), and its bytes without the newline."""
+"""The columns of a line: file, first byte (uncompressed), and bytes without the newline."""
 
 PART_BYTES: Final = 32 << 20
-"""A file that is not compressed is read in parts of about so many bytes."""
+"""Bytes of a part of an uncompressed file, approximately."""
 _BATCH_ROWS: Final = 8192
 _BATCH_BYTES: Final = 4 << 20
 _READ_BYTES: Final = 1 << 20
 _SUFFIXES: Final = (".gz", ".zst")
 _FOR_EVER: Final = "1000000d"
-"""By default, Spark leaves out new files that are a week older than the newest it has read, and
-forgets those it has read, so that one that is touched is read again."""
+"""By default, Spark leaves out new files a week older than the newest read file. Spark also forgets
+read files, and reads a touched file again.
+"""
 
 
 def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = None) -> DataFrame:
@@ -77,12 +78,12 @@ def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = 
 
 
 def stream_of(source: str) -> dict[str, str]:
-    """The options by which Spark streams the files at a source, of whatever age.
+    """The options for Spark to stream the files at a source, of any age.
 
-    One file is found by its name. Raises `InvalidArgumentError` for a name, or the name of a glob,
-    by which Spark would read nothing.
+    A single file is found by name. Raises `InvalidArgumentError` for a name or a glob that makes
+    Spark read nothing.
     """
-    # Not where a glob may match others later, as of a producer that renames its files.
+    # Not for a glob that may match other files later, for example of a producer that renames files.
     found = [source] if os.path.exists(source) else glob.glob(source)
     if _is_hidden(source) and found and all(map(_is_hidden, found)):
         raise InvalidArgumentError(
@@ -99,7 +100,7 @@ def stream_of(source: str) -> dict[str, str]:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether Spark passes over a file, by its name. A folder that is named itself is read."""
+    """Whether Spark skips a file, by its name. A folder named in the source is read."""
     name = os.path.basename(path)
     known = "=" in name or name.startswith(("_metadata", "_common_metadata"))
     hidden = name.startswith(".") or (name.startswith("_") and not known)
@@ -107,12 +108,12 @@ def _is_hidden(path: str) -> bool:
 
 
 def file_of(path: str) -> str:
-    """The path of a file as Spark names it."""
+    """The path of a file in Spark's spelling."""
     return "/" + path.removeprefix("file:").lstrip("/")
 
 
 class Numbered:
-    """The numbers of lines, from 1, by their first bytes; asked for in order, it reads once."""
+    """The numbers of lines, from 1, by their first bytes. Calls in order read the file once."""
 
     def __init__(self) -> None:
         self._file: str | None = None
@@ -142,7 +143,7 @@ class Numbered:
 
 
 def _opened(file: str) -> Reader | io.FileIO:
-    """A file whose name says whether it is compressed; the first bytes of lines say nothing."""
+    """A file, compressed by the end of its name, not by the first bytes."""
     return Reader(file) if file.endswith(_SUFFIXES) else Path(file).open("rb", buffering=0)
 
 

@@ -37,26 +37,26 @@ _STEP = 1 << 14
 
 @dataclass(frozen=True)
 class MigrateReport:
-    """What `migrate` did, or with ``dry_run`` would begin with."""
+    """The result of `migrate`, or with ``dry_run`` the plan."""
 
     source: str
-    """What was read."""
+    """The source."""
     source_format: str
-    """Its format."""
+    """The format of the source."""
     log: str
-    """The log that got the records."""
+    """The target log."""
     format: str
-    """The format of the log."""
+    """The format of the target."""
     checkpoint: str
-    """Where it is noted how far the migration came."""
+    """The directory with the progress of the migration."""
     appended: int
-    """Records that were appended in this run; of a batch that the log had before, none."""
+    """Records appended in this run, without batches that the log had before."""
     records: int | None
-    """Records in the source, and in the log, found equal; None if that was not verified."""
+    """Records in the source, and in the log, found equal; None without ``verify``."""
     digest: str | None
-    """Of all payloads in their order, 16 hexadecimal digits: the same for both."""
+    """The digest of all payloads in order, 16 hexadecimal digits: the same for both."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -80,17 +80,17 @@ def migrate(
     """Copy a log, a directory of logs or a glob into a log of another format, and compare.
 
     Books, WALs and ledgers go into each other. From books to a book, mugs and numbers are kept: the
-    new book begins where the first of them does. ``layout`` is that of a new book, by default
-    ``packed``; one that is there must have it. ``verify`` then reads both, compares all checksums,
-    and the digest of all payloads (and mugs) in their order. The source is only read. A pier in
-    LMDB is for `migrate_pier`.
+    new book begins with the first number of the first book. ``layout`` is for a new book, by
+    default ``packed``; an existing book must have this layout. ``verify`` then reads both, compares
+    all checksums, and the digest of all payloads (and mugs) in order. The source is only read. A
+    pier in LMDB is for `migrate_pier`.
 
-    Begun again, it copies what has come since; killed, it goes on where it was, as `ingest` does.
-    Books and WALs are copied as far as they are synced; with ``verify``, one that is written
-    further is refused before anything is copied: open it for writing and ``sync`` it.
+    A later run copies the new records. After a kill, begin the run again, as for `ingest`. The run
+    copies synced records of books and WALs. With ``verify``, a log with unsynced records is refused
+    before the copy: open the log for writing and ``sync``.
 
-    Raises `deedbook.CorruptError` for damage, and if what was written is not what was read;
-    `deedbook.ContiguityError` where a number cannot be kept; and as `ingest`.
+    Raises `deedbook.CorruptError` for damage, and if the records written differ from the source;
+    `deedbook.ContiguityError` if a number cannot be kept; and the errors of `ingest`.
     """
     given, log = str(local_path(os.fspath(source))), local_path(os.fspath(log))
     if is_lmdb_pier(given):
@@ -108,7 +108,7 @@ def migrate(
         _refuse_mixed(of, logs)
         if isinstance(of, Steps):
             _refuse_unsynced(of, logs)
-    # Not whether the path is there: a run that was killed may have left an empty directory.
+    # Not by the existence of the path, because a killed run may have left an empty directory.
     if format == "book" and (keeps_numbers or layout) and not dry_run and find(log) is None:
         epoch = 0
         if keeps_numbers:
@@ -160,7 +160,7 @@ def migrate(
 
 
 def _check_layout(layout: str | None, format: str | None, log: str | os.PathLike[str]) -> None:
-    """Refuse a layout that the log cannot have, or does not have."""
+    """Refuse a layout that is impossible or differs from the log's."""
     if layout is None:
         return
     there = find(log) if os.path.exists(log) else None
@@ -176,9 +176,9 @@ def _check_layout(layout: str | None, format: str | None, log: str | os.PathLike
 
 
 def _refuse_mixed(of: LogFormat, logs: Sequence[str]) -> None:
-    """Refuse logs of which each may grow: the copy gets what is new last, and cannot be compared.
+    """Refuse several growing logs: a copy would get new records last, and differ in order.
 
-    Of books that follow one another, as the epochs of a pier, only the last one may.
+    In a sequence of books, such as the epochs of a pier, only the last book may grow.
     """
     if len(logs) < 2:
         return
@@ -195,7 +195,7 @@ def _refuse_mixed(of: LogFormat, logs: Sequence[str]) -> None:
     planned = [of.plan(Path(path), options, 1 << 62) for path in logs]
     of.check(planned, options)
     for before, after in pairwise(planned):
-        # Where one is damaged, reading it says so.
+        # Reading a damaged log raises the error.
         if before.bounds and after.bounds and before.bounds[1] != after.bounds[0]:
             raise InvalidArgumentError(
                 f"{after.path} begins with event {after.bounds[0]}, and {before.path} ends with"
@@ -204,7 +204,7 @@ def _refuse_mixed(of: LogFormat, logs: Sequence[str]) -> None:
 
 
 def _refuse_unsynced(of: Steps, logs: Sequence[str]) -> None:
-    """Refuse logs that can never be found equal: a stream reads what is synced, a read all."""
+    """Refuse unsynced logs: a stream reads only synced records, a read all records."""
     for path in logs:
         with of.open_log(Path(path)) as log:
             end, durable = log.end, log.durable_end

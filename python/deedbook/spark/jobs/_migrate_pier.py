@@ -1,4 +1,4 @@
-"""``migrate`` of a pier: its epochs in LMDB become books, each brought by a task of its own."""
+"""``migrate`` of a pier: epochs in LMDB become books, each copied by its own task."""
 
 from __future__ import annotations
 
@@ -29,52 +29,53 @@ __all__ = ["MigratedEpoch", "PierMigrateReport", "is_lmdb_pier", "migrate_pier"]
 _EPOCH: Final = re.compile(r"0i(0|[1-9][0-9]*)")
 _MAKING: Final = ".making-"
 _SIGNED: Final = "epoc.txt"
-"""The last file of an epoch that was brought and compared."""
+"""The last file of an epoch already copied and compared."""
 _READY: Final = "ready"
-"""An empty file beside a staged epoch that is signed and synced: nothing writes it any more."""
+"""An empty file next to a staged epoch that is signed and synced. No task writes the epoch again.
+"""
 Layout = Literal["packed", "slots"]
 
 
 @dataclass(frozen=True)
 class MigratedEpoch:
-    """An epoch, and what this run did for it."""
+    """An epoch, and this run's work on the epoch."""
 
     path: str
-    """Where the book is."""
+    """The path of the book."""
     epoch: int
-    """The last event before it."""
+    """The last event before the epoch."""
     first: int | None
-    """Its first event; None if it has none."""
+    """The first event; None without events."""
     last: int | None
-    """Its last event."""
+    """The last event."""
     bytes: int
-    """Of the jams."""
+    """Bytes of the jams."""
     found: int
-    """Events that were there before, and were compared."""
+    """Events of earlier runs, compared in this run."""
 
 
 @dataclass(frozen=True)
 class PierMigrateReport:
-    """What `migrate_pier` did; with ``dry_run`` what it would do."""
+    """The result of `migrate_pier`; with ``dry_run`` the plan."""
 
     source: str
-    """The pier that was read."""
+    """The source pier."""
     dest: str
     """The pier of books."""
     dry_run: bool
     """Whether nothing was changed."""
     epochs: tuple[MigratedEpoch, ...]
-    """Those that were brought or compared in this run, in the order of their events."""
+    """Epochs copied or compared in this run, in the order of their events."""
     passed_over: int
-    """Epochs that a run before had brought, and that were not compared again."""
+    """Epochs copied by earlier runs, and not compared again."""
     events: int
     """Events brought or compared."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     @property
     def brought(self) -> int:
-        """Events that were written in this run, or would be."""
+        """Events written in this run, or with ``dry_run`` planned."""
         return self.events - sum(one.found for one in self.epochs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class PierMigrateReport:
 
 
 def is_lmdb_pier(path: str | os.PathLike[str]) -> bool:
-    """Whether a pier lies there of which an epoch, or all, is in LMDB."""
+    """Whether the path has a pier with an epoch in LMDB."""
     log = local_path(os.fspath(path)) / ".urb" / "log"
     epochs = _epochs(log)
     if not epochs:
@@ -102,27 +103,27 @@ def migrate_pier(
     dry_run: bool = False,
     progress: Tell | None = None,
 ) -> PierMigrateReport:
-    """Bring the epochs of a pier in LMDB to a new pier of books, as `Book.migrate_lmdb` does.
+    """Copy the epochs of a pier in LMDB to a new pier of books, as `Book.migrate_lmdb` does.
 
-    A task brings an epoch into a directory of its own: each event is synced, read back and compared
-    with the source. The epochs get their names in the order of their events, each when all before
-    it have theirs; the pier gets its metadata last. The ship must have ended; the source is only
-    read.
+    A task copies an epoch into a directory of its own, syncs each event, reads the event back and
+    compares with the source. The epochs get their names in the order of their events, each after
+    all earlier epochs; the pier gets its metadata last. The ship must have ended; the source is
+    only read.
 
-    A run that was killed goes on where it was, once it is begun again: epochs that have their names
-    are compared with the source once more, or with ``verify=False`` passed over but for the last
-    one, which may have grown; what was brought of the others is compared, and the rest added.
-    With ``dry_run`` everything is read and compared, and nothing is written. ``progress`` is given
-    events, of tasks that have ended.
+    After a kill, begin the run again: it goes on at the same place. Epochs with names are compared
+    with the source again, or with ``verify=False`` skipped, except for the last epoch that may have
+    grown. In the other epochs, the run compares the copied events and adds the rest. With
+    ``dry_run`` the run reads and compares everything, and writes nothing. ``progress`` gets the
+    events of finished tasks.
 
-    Raises `InvalidArgumentError` where there is no such pier, `JobFailedError`, and as
+    Raises `InvalidArgumentError` without a pier in LMDB, `JobFailedError`, and the errors of
     `Book.migrate_lmdb`.
     """
     begun = time.monotonic()
     pier, to = (local_path(os.fspath(path)) for path in (source, dest))
     if not is_lmdb_pier(pier):
         raise InvalidArgumentError(f"{pier} is no pier with epochs in LMDB")
-    # Order, metadata and what lies at the destination, without a look at the events.
+    # Order, metadata and the files at the destination, without a look at the events.
     Book.migrate_lmdb(pier, to, layout=layout, epochs=[], dry_run=True)
     log = to / ".urb" / "log"
     epochs = _epochs(pier / ".urb" / "log") or [0]
@@ -176,7 +177,7 @@ def migrate_pier(
 
 @dataclass(frozen=True)
 class _Task:
-    """What a task needs to know to bring an epoch."""
+    """The input of a task that copies an epoch."""
 
     source: Path
     dest: Path
@@ -185,9 +186,9 @@ class _Task:
     epochs: Sequence[int]
 
     def bring(self, epoch: int) -> LmdbMigration:
-        """Bring an epoch, or compare what is there; give names to those that are ready."""
+        """Copy an epoch, or compare an existing copy; give names to finished epochs."""
         log = self.dest / ".urb" / "log"
-        # What lies under the name itself stays there: it is compared, and the rest is added.
+        # An epoch with its name stays in place: compare the events, and add the rest.
         if self.dry_run or (log / f"0i{epoch}").exists():
             report = self._migrate(self.dest, epoch, dry_run=True)
             if self.dry_run or (report.found == report.events and _is_signed(log, epoch)):
@@ -198,14 +199,14 @@ class _Task:
         except MissingError:
             if not _is_signed(log, epoch):
                 raise
-            # Another attempt was quicker: the epoch has its name.
+            # Another attempt was quicker, and the epoch has a name.
             return self._migrate(self.dest, epoch, dry_run=True)
         publish(log, self.epochs)
         return report
 
     def _stage(self, making: Path, epoch: int) -> LmdbMigration:
         if is_folder(making) and is_file(making / _READY):
-            # It may get its name at any moment: so nothing in it is written again.
+            # The epoch may get its name at any moment, so write nothing more.
             return self._migrate(making, epoch, dry_run=True)
         try:
             report = self._migrate(making, epoch)
@@ -224,9 +225,9 @@ class _Task:
 
 
 def publish(log: Path, epochs: Sequence[int]) -> None:
-    """Give their names to epochs that are complete, up to the first that is not.
+    """Give names to complete epochs, up to the first incomplete epoch.
 
-    Tasks may do so at the same time: a name is given once.
+    Tasks may call this at the same time: a name is given once.
     """
     for epoch in epochs:
         if _is_signed(log, epoch):

@@ -1,4 +1,4 @@
-"""How a job runs: in a thread of its own, watched from the one that gets signals."""
+"""Running a job in its own thread, watched from the thread that gets signals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Tell", "beside_the_driver", "watch"]
 
 Tell = Callable[[int, "int | None", str], object]
-"""Called with what is done, what there is in all (None: not known) and a note; bytes both."""
+"""Called with bytes done, bytes in all (None: unknown) and a note."""
 
 _LOOK_SECONDS = 0.2
 T = TypeVar("T")
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 def beside_the_driver(
     job: Callable[Concatenate[SparkSession, P], T],
 ) -> Callable[Concatenate[SparkSession, P], T]:
-    """Refuse a session of Spark Connect: a job opens logs, and its driver runs elsewhere there."""
+    """Refuse a session of Spark Connect: a job opens logs, but the driver runs elsewhere."""
 
     @wraps(job)
     def run(spark: SparkSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -49,10 +49,10 @@ def watch(
     progress: Tell | None = None,
     stop: Callable[[], object] | None = None,
 ) -> T:
-    """Run ``work``, which runs Spark's jobs, and tell ``progress`` meanwhile what ``look`` sees.
+    """Run ``work`` with Spark's jobs, and pass the result of ``look`` to ``progress`` meanwhile.
 
-    An exception that comes meanwhile, as of Ctrl-C or of ``progress``, cancels the jobs and calls
-    ``stop``. Raises what the work raises, as `clear` gives it.
+    An exception meanwhile, such as Ctrl-C or an error of ``progress``, cancels the jobs and calls
+    ``stop``. Raises the errors of the work, converted by `clear`.
     """
     from pyspark import InheritableThread
 

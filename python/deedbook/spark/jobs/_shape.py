@@ -1,4 +1,4 @@
-"""Which columns a table has, and by which of them it is partitioned."""
+"""The columns and the partition columns of a table."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["Shape"]
 
 @dataclass(frozen=True)
 class Shape:
-    """What all runs and sources of a table have in common, but for the order of the columns."""
+    """The shape common to all runs and sources of a table, except for the order of columns."""
 
     columns: dict[str, str]
-    """The types by the names, as Spark writes them."""
+    """The types by the names, in Spark's spelling."""
     partition_by: list[str]
-    """The columns that name the folders, the outer ones first."""
+    """The columns for the folders, the outer columns first."""
 
     @classmethod
     def of(cls, schema: StructType, partition_by: Sequence[str]) -> Shape:
-        """That of rows, whichever of their columns may be null."""
+        """The shape of rows. Any column may be null."""
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         return cls(types, list(partition_by))
 
     @classmethod
     def of_delta(cls, table: Any) -> Shape:
-        """That of a Delta table, whose log has the types as Spark has them."""
+        """The shape of a Delta table. The Delta log has Spark's types."""
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
         return cls.of(schema, table.metadata().partition_columns)
 

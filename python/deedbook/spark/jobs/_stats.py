@@ -1,4 +1,4 @@
-"""``stats``: records by log and size; of event stores also by kind, author, day and tag."""
+"""``stats``: records by log and size; for event stores also by kind, author, day and tag."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ _TOP: Final = ("kind", "author", "day", "tag")
 
 @dataclass(frozen=True)
 class LogStats:
-    """One log, or one file of a log."""
+    """A log, or a file of a log."""
 
     path: str
-    """Where it is."""
+    """The path."""
     records: int
-    """How many it has."""
+    """The number of records."""
     bytes: int
-    """Of the payloads; of events, of their contents."""
+    """Bytes of the payloads; for events, bytes of the contents."""
 
 
 @dataclass(frozen=True)
 class SizeClass:
-    """Records of about one size: from half of ``below`` up to it."""
+    """Records of about the same size: from half of ``below`` up to ``below``."""
 
     below: int
-    """All of them are smaller, bytes."""
+    """The upper bound of the sizes, bytes."""
     records: int
     """How many there are."""
     bytes: int
-    """Bytes of them all."""
+    """Bytes of all records."""
 
 
 @dataclass(frozen=True)
 class StatsReport:
-    """What `stats` counted."""
+    """The counts of `stats`."""
 
     format: str
     """The format of the logs."""
     records: int
-    """Records of them all."""
+    """Records of all logs."""
     bytes: int
-    """Bytes of their payloads; of events, of their contents."""
+    """Bytes of all payloads; for events, bytes of the contents."""
     least_bytes: int | None
     """Size of the smallest payload; None without records."""
     most_bytes: int | None
@@ -70,11 +70,11 @@ class StatsReport:
     logs: tuple[LogStats, ...]
     """Each log by itself."""
     sizes: tuple[SizeClass, ...]
-    """How many records there are of each size, the smallest first."""
+    """The number of records of each size, the smallest first."""
     top: dict[str, dict[str, int]]
-    """Of event stores: the most frequent kinds, authors, days (UTC) and names of tags."""
+    """For event stores: the most frequent kinds, authors, days (UTC) and names of tags."""
     seconds: float
-    """How long it took."""
+    """The duration of the run."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -90,12 +90,12 @@ def stats(
     dry_run: bool = False,
     progress: Tell | None = None,
 ) -> StatsReport:
-    """Count what is in logs of one format: at paths of logs, directories of logs, globs.
+    """Count the records of logs of a format: at paths of logs, directories of logs, globs.
 
-    The executors count, and a row for each log, size and key comes back. Each record is read, and
-    its checksum compared; damage ends the job, unless ``skip_corrupt``. ``top`` is how many kinds,
-    authors, days and tags are named. With ``dry_run`` nothing is counted: the report names the logs
-    and the bytes of their files.
+    The executors count, and a row for each log, size and key comes back. The job reads each record
+    and compares the checksum; damage ends the job, unless ``skip_corrupt``. ``top`` is the number
+    of kinds, authors, days and tags in the report. With ``dry_run`` nothing is counted: the report
+    names the logs and the bytes of their files.
 
     Raises `deedbook.CorruptError`, `InvalidArgumentError` for logs of several formats, and as a
     log's opening.
@@ -177,7 +177,7 @@ def _collected(
 
 
 class _Counts:
-    """What one task counts: by what is counted and its key, records, bytes, least, most."""
+    """The counts of a task: by the counted thing and its key, records, bytes, least, most."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], list[int]] = {}

@@ -37,14 +37,14 @@ _QUERY: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a job keeps how far it has read one source for one target.
+    """The directory with a job's position in a source for a target.
 
-    The target knows the last batch of the source, so that none is written a second time.
+    The target notes the last batch of the source, so no batch is written twice.
     """
 
     target: str
     app: str
-    """Names job and source, where the target notes its last batch."""
+    """The name of job and source in the target's note of the last batch."""
     path: Path
 
     @classmethod
@@ -60,9 +60,10 @@ class Checkpoint:
 
     @property
     def query(self) -> str | None:
-        """The id of the query that the checkpoint is of; None before the first run.
+        """The id of the checkpoint's query; None before the first run.
 
-        Raises `CorruptError` for an id that Spark makes none of: folders are named by it.
+        Raises `CorruptError` for an id of another form than Spark's, because folders have the id as
+        name.
         """
         file = self.path / "metadata"
         try:
@@ -77,12 +78,12 @@ class Checkpoint:
 
     @property
     def ended(self) -> int | None:
-        """The last batch that Spark noted as done, after the target had it; None for none."""
+        """The last batch that Spark noted as done, after the target's commit; else None."""
         return self._newest("commits")
 
     @property
     def begun(self) -> int | None:
-        """The last batch that Spark planned, before the target got any of it; None for none."""
+        """The last batch that Spark planned, before any write to the target; else None."""
         return self._newest("offsets")
 
     def _newest(self, folder: str) -> int | None:
@@ -93,18 +94,18 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdecimal()), default=None)
 
     def alone(self, job: str) -> AbstractContextManager[None]:
-        """While entered, be the only process that runs a job with the checkpoint.
+        """While entered, no other process runs a job with the checkpoint.
 
-        Two would repeat the same batch, and one would remove what the other puts aside.
+        Two processes would repeat the same batch, and remove each other's bad lines.
         """
         lock = self.path.with_name(f"{self.path.name}.lock")
         return alone(lock, f"runs {job} with the checkpoint {self.path}")
 
     def prepare(self) -> None:
-        """Have the directory, without what a run left that was killed before its first batch.
+        """Make the directory, and remove the files of a run killed before the first batch.
 
-        Spark (4.3.0) writes the positions of batch 0 to a temporary file first, and refuses for
-        ever a checkpoint with that file and no batch (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
+        Spark (4.3.0) writes the positions of batch 0 to a temporary file first, and forever refuses
+        a checkpoint with this file and no batch (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
         """
         offsets = self.path / "offsets"
         self.path.mkdir(parents=True, exist_ok=True)
@@ -115,9 +116,9 @@ class Checkpoint:
                     (offsets / name).unlink()
 
     def require_files(self, batch: int) -> None:
-        """Raise `MissingError` if a file is gone that Spark planned to read for a batch.
+        """Raise `MissingError` if a file of a planned batch is missing.
 
-        Spark would leave it out, and never read it: it counts as read from its plan on.
+        Spark would leave out the file forever, because a planned file counts as read.
         """
         for file in sorted(files_of_batch(self.path, batch)):
             if not os.path.exists(file):
@@ -130,9 +131,10 @@ class Checkpoint:
     def check(self, committed: int | None, again: str | None = None) -> None:
         """Refuse to go on with a checkpoint and a target that do not belong together.
 
-        Without the checkpoint all would be written a second time; with an older copy of it new
-        records would be taken for a repeat; without the target, or with an older copy of it, what
-        is missing would stay so. ``again`` says what else is possible with this target.
+        Without the checkpoint, all records would be written twice. With an older copy of the
+        checkpoint, new records would count as a repeat. Without the target, or with an older copy
+        of the target, the missing records would stay missing. ``again`` names a further way for
+        this target.
         """
         if committed is not None and self.query is None:
             raise InvalidArgumentError(
@@ -165,7 +167,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Destination:
-    """The log that a job appends to."""
+    """The target log of a job."""
 
     log: Path
     format: str
@@ -180,7 +182,7 @@ class Destination:
         format: str | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> Destination:
-        """Raises `InvalidArgumentError` where the format is not known, or another one is there."""
+        """Raises `InvalidArgumentError` for an unknown format, or if the log has another format."""
         path = local_path(os.fspath(log))
         asked = None if format is None else by_name(format)
         found = find(path) if path.exists() else None
@@ -198,13 +200,13 @@ class Destination:
 
     @property
     def committed(self) -> int | None:
-        """The last batch of the source that the log has; None if it has none."""
+        """The last batch of the source in the log; None without a batch."""
         last = self.last
         return None if last is None else last.version
 
     @property
     def last(self) -> CommittedTransaction | None:
-        """The same, with the query whose batch it is."""
+        """The last batch of the source in the log, with the batch's query."""
         try:
             with SINKS[self.format].open(self.log, "r", parse({}, None)) as log:
                 done = log.transactions.committed()
@@ -215,7 +217,7 @@ class Destination:
     def append(self, rows: DataFrame, query: str, batch: int) -> int:
         """Append a batch, as `commit`; returns how many records the log got, 0 for a repeat.
 
-        Not by ``rows.write``: Spark commits that in another process, which tells nothing.
+        Not by ``rows.write``, because Spark would commit in another process and return no result.
         """
 
         def stage(writer: BatchWriter) -> list[Message | None]:
@@ -239,7 +241,7 @@ class Destination:
         batch: int,
         stage: Callable[[BatchWriter], list[Message | None]],
     ) -> Committed:
-        """Append what the tasks that ``stage`` runs give to the writer, once however often."""
+        """Append the records of the tasks that ``stage`` runs. A repeat appends nothing."""
         options = {
             "path": str(self.log),
             "log": SINKS[self.format].called,
@@ -259,7 +261,7 @@ class Destination:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a stream did until nothing was left."""
+    """The result of a stream that read all records."""
 
     batches: int
     seconds: float
@@ -268,7 +270,7 @@ class Ended:
 def options_of_logs(
     batch_bytes: int, consumer: str | None, fail_on_data_loss: bool
 ) -> dict[str, Any]:
-    """Those of a stream of logs that a job reads."""
+    """The options of a stream of logs for a job."""
     options: dict[str, Any] = {
         "maxBytesPerTrigger": batch_bytes,
         "failOnDataLoss": str(fail_on_data_loss).lower(),
@@ -286,10 +288,10 @@ def run_stream(
     progress: Tell | None = None,
     ended: Callable[[int, float], None] | None = None,
 ) -> Ended:
-    """Give each batch of what is there to ``write``, with the query's id and the batch's number.
+    """Give each batch of the source to ``write``, with the query's id and the batch's number.
 
     A batch that a killed run began comes again, with the same number. ``ended`` gets the number and
-    the seconds of each that was written. Raises as `watch`.
+    the seconds of each written batch. Raises as `watch`.
     """
     checkpoint.prepare()
     begun = time.monotonic()

@@ -1,9 +1,9 @@
-"""Tables of Parquet files, plain or Delta, to which a batch is added once.
+"""Tables of Parquet files, plain or Delta. Each batch is added once.
 
-Spark writes the files of a batch into a folder beside the table; the driver syncs them and gives
-them their names in the table. A Delta table shows them with its commit, which notes the batch. Of a
-plain table the driver stores first which files a batch has (the intent), and last that it is there
-(the note), so that the next run brings to its end what was killed between.
+Spark writes the files of a batch into a folder next to the table; the driver syncs the files and
+gives each file a name in the table. A Delta table shows the files with a commit that also notes the
+batch. For a plain table the driver first stores the list of the batch's files (the intent), and
+last the batch's number (the note). After a kill in between, the next run finishes the batch.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = ["DeltaTable", "ParquetTable", "Table", "TableKind", "table"]
 TableKind = Literal["parquet", "delta"]
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _NAME: Final = re.compile(r"(?:[^/=]+=[^/]+/)*part-[^/]+-[0-9]{6,}-[0-9]{4,}\.parquet")
-"""Of a batch's file in a table, after the folders of its partition."""
+"""The name of a batch's file in a table, after the folders of the partition."""
 
 
 @dataclass(frozen=True)
 class Table(ABC):
-    """A table, and the folder beside it that belongs to one job and source."""
+    """A table, and the folder next to the table for a job and source."""
 
     path: Path
     app: str
@@ -50,18 +50,18 @@ class Table(ABC):
 
     @abstractmethod
     def committed(self) -> int | None:
-        """The last batch of the job that the table has; None if it has none. Changes nothing."""
+        """The last batch of the job in the table; None without a batch. Changes nothing."""
 
     @abstractmethod
     def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch, unless it is there.
+        """Add a batch, unless the table has the batch.
 
-        Raises `InvalidArgumentError` for another query's, and `ContiguityError` for one that is
-        neither the next nor the last.
+        Raises `InvalidArgumentError` for another query's batch, and `ContiguityError` for a batch
+        that is neither the next nor the last.
         """
 
     def check(self, schema: StructType) -> None:
-        """Refuse rows of other columns, or partitioned in another way, than those of the table.
+        """Refuse rows with other columns or partitions than the table's.
 
         Changes nothing. Raises `InvalidArgumentError` with both.
         """
@@ -69,9 +69,9 @@ class Table(ABC):
 
     @abstractmethod
     def _shape(self) -> Shape | None:
-        """The columns of the table, and by which it is partitioned; None where that is not known.
+        """The columns and the partition columns of the table; None if unknown.
 
-        So it is before the first batch, and of a plain table that an earlier version made.
+        None before the first batch, and for a plain table of an earlier version.
         """
 
     def _compare(self, there: Shape | None, schema: StructType) -> None:
@@ -83,17 +83,17 @@ class Table(ABC):
             )
 
     def files(self, query: str, batch: int) -> list[Path]:
-        """The files that a batch added."""
+        """The files of a batch."""
         return sorted(self.path.rglob(f"part-{query[:8]}-{batch:06}-*.parquet"))
 
     def _stage(self, rows: DataFrame, query: str, batch: int) -> list[tuple[str, str]]:
-        """Have Spark write the files of a batch; returns each with its name in the table.
+        """Let Spark write the files of a batch; returns each with its name in the table.
 
         The first is the path below the staged folder.
         """
         staged = self.work / "staged"
         shutil.rmtree(staged, ignore_errors=True)
-        # Else times are written in a form that Delta does not know.
+        # Otherwise Spark writes times in a form unknown to Delta.
         rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         writer = rows.write.mode("overwrite").partitionBy(*self.partition_by)
         with in_utc(rows.sparkSession):  # the names of folders say times, and no time zone
@@ -109,10 +109,10 @@ class Table(ABC):
         return named
 
     def _move(self, files: Sequence[tuple[str, str]]) -> None:
-        """Give staged files their names in the table; those that have them already stay.
+        """Give staged files their names in the table; files with their names stay.
 
-        Raises `MissingError` for one that is nowhere, and ValueError for one that is not staged or
-        gets a name outside the table: nothing is moved then.
+        Raises `MissingError` for a missing file. Raises ValueError for a file that is not staged or
+        would get a name outside the table; then no file moves.
         """
         staged = self.work / "staged"
         moves = []
@@ -131,10 +131,10 @@ class Table(ABC):
         sync_folders(self.path, (target for _, target in moves))
 
     def _is_there(self, query: str, batch: int, done: tuple[str, int] | None) -> bool:
-        """Whether a batch was added, by the query and number of the last one.
+        """Whether a batch was added, by the query and number of the last batch.
 
-        Raises `ContiguityError` for one after a gap or before the last one, as logs do: Spark
-        repeats the last batch alone.
+        Raises `ContiguityError` for a batch after a gap or before the last batch, as logs do,
+        because Spark repeats only the last batch.
         """
         if done is not None and done[0] != query:
             raise InvalidArgumentError(
@@ -161,9 +161,9 @@ class ParquetTable(Table):
     """A directory of Parquet files, partitioned by folders."""
 
     def committed(self) -> int | None:
-        """As in the base class. What a run was killed in the middle of will be there, too.
+        """See the base class. Also counts a batch that a killed run left unfinished.
 
-        Raises as `add` where that does not follow what is there.
+        Raises as `add` if the unfinished batch does not follow the table's last batch.
         """
         done = self._done()
         found = self._begun(done)
@@ -172,9 +172,9 @@ class ParquetTable(Table):
         return None if done is None else done[1]
 
     def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch. A reader may see some of its files before the others.
+        """Add a batch. A reader may see some files before the others.
 
-        Raises as the base class also for a batch that a run before was killed in the middle of.
+        Also raises the base class's errors for a batch that a killed run left unfinished.
         """
         self._finish()
         if self._is_there(query, batch, self._done()):
@@ -201,9 +201,9 @@ class ParquetTable(Table):
         return None if found is None else Shape(**found)
 
     def _keep_shape(self, schema: StructType) -> None:
-        """Store the shape of a table that has none stored, for other runs to be compared with it.
+        """Store the shape of a table without a stored shape, to compare with later runs.
 
-        Raises `LockedError` where an export of another source does the same.
+        Raises `LockedError` if an export of another source does the same.
         """
         self.check(schema)
         if self._shape() is None:
@@ -216,7 +216,7 @@ class ParquetTable(Table):
         return None if found is None else _batch_of(found, self._note)
 
     def _begun(self, done: tuple[str, int] | None) -> dict[str, Any] | None:
-        """The intent that a run left which was killed; None if there is none.
+        """The intent of a killed run; None without an intent.
 
         Raises as `_is_there`: the table may be gone since, or be an older copy.
         """
@@ -234,7 +234,7 @@ class ParquetTable(Table):
         return intent
 
     def _finish(self) -> None:
-        """Bring to its end what was killed after its intent."""
+        """Finish a batch whose run was killed after the intent."""
         done = self._done()
         intent = self._begun(done)
         if intent is None:
@@ -249,7 +249,7 @@ class ParquetTable(Table):
         shutil.rmtree(self.work / "staged", ignore_errors=True)
 
     def _staged_name(self, file: object, name: object) -> tuple[str, str]:
-        """A file of an intent and its name; an earlier version noted the file's whole path."""
+        """A file of an intent and the file's name; an earlier version noted the whole path."""
         if not isinstance(file, str) or not isinstance(name, str):
             raise TypeError(f"{[file, name]!r} are no two names")
         begin = f"{self.work / 'staged'}/"
@@ -257,7 +257,7 @@ class ParquetTable(Table):
 
 
 class DeltaTable(Table):
-    """A Delta table, by delta-rs: its log notes each batch as the transaction of an application."""
+    """A Delta table, by delta-rs. Its log notes each batch as an application's transaction."""
 
     def committed(self) -> int | None:
         """As in the base class."""
@@ -265,7 +265,7 @@ class DeltaTable(Table):
         return None if opened is None else opened.transaction_version(self.app)
 
     def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch in one commit."""
+        """Add a batch in a single commit."""
         from deltalake import CommitProperties, Transaction
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -274,7 +274,7 @@ class DeltaTable(Table):
         if opened is None:
             opened = _delta().create(self.path, schema, partition_by=list(self.partition_by))
         self._compare(Shape.of_delta(opened), rows.schema)
-        # delta-rs keeps versions, and refuses nothing: the query's own name tells whose they are.
+        # delta-rs keeps versions, and refuses nothing. The query's own name identifies the owner.
         own = f"{self.app}#{query}"
         last, of_query = opened.transaction_version(self.app), opened.transaction_version(own)
         done = None if last is None else (query if of_query == last else "another", last)
@@ -327,7 +327,7 @@ def table(
 
 
 def _batch_of(found: dict[str, Any], file: Path) -> tuple[str, int]:
-    """The query and the number of a batch that a file notes. Raises `CorruptError`."""
+    """The query and the number of a batch in a note's file. Raises `CorruptError`."""
     query, batch = found.get("query"), found.get("batch")
     if not isinstance(query, str) or type(batch) is not int or batch < 0:
         raise _not_ours(file, f"query {query!r} and batch {batch!r}, must be a text and a number")
@@ -351,7 +351,7 @@ def _delta() -> Any:
 
 
 def _partition_values(name: str) -> dict[str, str | None]:
-    """What the folders of a file say."""
+    """The values in the names of a file's folders."""
     values: dict[str, str | None] = {}
     for folder in name.split("/")[:-1]:
         key, _, value = folder.partition("=")
@@ -360,9 +360,9 @@ def _partition_values(name: str) -> dict[str, str | None]:
 
 
 def _statistics(file: Path) -> dict[str, Any]:
-    """Rows, and of columns of numbers and times the least, the greatest and the nulls.
+    """Rows, with minimum, maximum and nulls of the columns of numbers and times.
 
-    Times are cut to milliseconds by readers of Delta, so the greatest is rounded up.
+    Readers of Delta round times down to milliseconds, so the maximum is rounded up.
     """
     import pyarrow.parquet as pq
 

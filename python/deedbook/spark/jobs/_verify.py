@@ -1,4 +1,4 @@
-"""``verify``: check every record of many logs, or of huge ones, with the answer of the core."""
+"""``verify``: check every record of many or huge logs, with the core's reports."""
 
 from __future__ import annotations
 
@@ -46,30 +46,32 @@ PART_BYTES = 512 << 20
 """Bytes of a task."""
 _PART_BYTES_MIN = 16 << 20
 _WAVES = 4
-"""So many tasks for each core, as far as they are not too small: then all cores end at one time."""
+"""Tasks for each core, unless the tasks get too small. All cores then end at about the same time.
+"""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What `verify` found of a log; of a dry run, what it would read."""
+    """The result of `verify` for a log; for a dry run, the plan."""
 
     path: str
-    """Where the log is."""
+    """The path of the log."""
     format: str | None
-    """None where there is no log."""
+    """None without a log."""
     outcome: Outcome
-    """Whether it is as it should be, and what ``deedbook verify`` says of it: as plain values for
-    JSON, and in words."""
+    """Whether the log is intact, with the output of ``deedbook verify`` as plain values for JSON
+    and in words.
+    """
     parts: int
-    """Parts that it was cut into."""
+    """Parts of the log."""
     bytes: int
-    """Bytes of these."""
+    """Bytes of the parts."""
     error: Exception | None = None
-    """Why it was not checked."""
+    """The reason if the log was not checked."""
 
     @property
     def ok(self) -> bool:
-        """Whether it was checked, and is as it should be."""
+        """Whether the log was checked, and is intact."""
         return self.error is None and self.outcome.ok
 
 
@@ -84,16 +86,15 @@ def verify(
 ) -> list[Verified]:
     """Check every record of the logs at ``paths``, each with the report of its class's ``verify``.
 
-    A path is a log of any format, a pier, a directory of logs, or a glob of these. Of a pier the
-    epochs have a result each, and a gap or an overlap between them is an error of one more, that of
-    the pier. Logs are cut into parts of at most ``part_bytes``, which tasks check; small ones share
-    a task. ``check`` is what is checked of the events of event stores, as `EventStore.verify` has
-    it. Nothing is changed, so a run that was killed is simply begun again. With ``dry_run`` the
-    logs are only opened and cut.
+    A path is a log of any format, a pier, a directory of logs, or a glob of these. Each epoch of a
+    pier has a result. A gap or an overlap between epochs is an error in a further result for the
+    pier. Tasks check the logs in parts of at most ``part_bytes``; small logs share a task.
+    ``check`` is as for `EventStore.verify`. The check changes nothing, so simply begin a killed run
+    again. With ``dry_run`` the logs are only opened and cut.
 
-    What cannot be opened has an ``error``, and the others are still checked. Results are in the
-    order of the paths. Raises `InvalidArgumentError` for wrong arguments, and `JobFailedError`
-    where Spark cannot do its part.
+    A log that cannot be opened has an ``error``, and the others are still checked. Results are in
+    the order of the paths. Raises `InvalidArgumentError` for wrong arguments, and `JobFailedError`
+    if Spark fails.
     """
     if not paths:
         raise InvalidArgumentError("no path: say what to check")
@@ -148,7 +149,7 @@ def _reports(
 def _spread(
     spark: SparkSession, checks: Sequence[Check], part_bytes: int, counted: Any
 ) -> Iterator[Found]:
-    """What the checks found, in their order; packed into tasks of about ``part_bytes``."""
+    """The results of the checks, in order; packed into tasks of about ``part_bytes``."""
     if not checks:
         return iter(())
     cores = spark.sparkContext.defaultParallelism
@@ -166,16 +167,16 @@ def _task(tasks: Iterator[list[Check]], count: Callable[[int], object]) -> Itera
 
 
 def _task_bytes(total: int, part_bytes: int, cores: int) -> int:
-    """Bytes of a task: at most ``part_bytes``, and so that all cores get as many tasks."""
+    """Bytes of a task: at most ``part_bytes``, and equal numbers of tasks for all cores."""
     waves = max(_WAVES, math.ceil(total / (part_bytes * cores)))
     return min(part_bytes, max(_PART_BYTES_MIN, math.ceil(total / (waves * cores))))
 
 
-# -- which logs there are
+# -- the logs to check
 
 
 class _Log:
-    """A log as planning found it."""
+    """A log at the time of planning."""
 
     def __init__(self, path: str, format: str | None, error: Exception | None = None) -> None:
         self.path = path
@@ -187,11 +188,11 @@ class _Log:
 
     @property
     def bytes(self) -> int:
-        """Its bytes."""
+        """Bytes of the log."""
         return sum(target.bytes for target in self.targets)
 
     def cut(self, part_bytes: int) -> None:
-        """Cut it into parts of about ``part_bytes`` bytes; what cannot be cut is one."""
+        """Cut the log into parts of about ``part_bytes`` bytes, if cuts are possible."""
         if self.format is None or self.error is not None:
             return
         if self.format != "ledger":
@@ -205,7 +206,7 @@ class _Log:
             self._files = _files(self.path)
         except (Error, OSError) as error:
             self.error = error
-        # Each file is one: only reading it would tell where its records end.
+        # Each file is a part, because only reading shows the ends of records.
         self.targets = [Target("ledger", file.path, (), file.bytes) for file in self._files]
 
     def planned(self) -> Verified:
@@ -216,7 +217,7 @@ class _Log:
         return self._verified(Outcome(True, facts, [line]))
 
     def verified(self, reports: Sequence[Any]) -> Verified:
-        """With the report of each target, or its error."""
+        """The log with the report of each target, or an error."""
         if self.error is None:
             errors = (one for one in reports if isinstance(one, Exception))
             self.error = next((one for one in errors if not self._is_gone(one)), None)
@@ -225,7 +226,7 @@ class _Log:
         report: Any = reports[0] if reports else None
         if self.format == "ledger":
             pairs = zip(self._files, reports, strict=True)
-            # A file that is gone was sent meanwhile.
+            # A missing file was sent meanwhile.
             there = [(file, one) for file, one in pairs if not isinstance(one, Exception)]
             report = [LedgerFileReport(file=file, report=one) for file, one in there]
         return self._verified(by_name(self.format).outcome(self.path, report))
@@ -243,9 +244,9 @@ class _Log:
 
 
 def _cut(logs: Sequence[_Log], part_bytes: int, cores: int) -> None:
-    """Cut all logs, finer where there are fewer bytes than make tasks for all cores.
+    """Cut all logs, finer if there are too few bytes for tasks on all cores.
 
-    Files say how many bytes there are, so that each log is opened once.
+    The sizes of files give the bytes, so each log is opened once.
     """
     finer = _task_bytes(sum(bytes_of_files(log.path) for log in logs), part_bytes, cores)
     for log in logs:
@@ -253,7 +254,7 @@ def _cut(logs: Sequence[_Log], part_bytes: int, cores: int) -> None:
 
 
 def bytes_of_files(path: str) -> int:
-    """About as many bytes as a log has; 0 where there is none."""
+    """The approximate bytes of a log; 0 without a log."""
     try:
         if not os.path.isdir(path):
             return os.stat(path).st_size
@@ -294,7 +295,7 @@ def _files(path: str) -> list[LedgerFileInfo]:
 
 
 def _logs_at(given: str) -> list[_Log]:
-    """The logs at a path; one with an error where it leads to none."""
+    """The logs at a path; without a log, a result with an error."""
     try:
         path = local_path(given)
         is_there = os.path.lexists(path)
@@ -306,7 +307,7 @@ def _logs_at(given: str) -> list[_Log]:
 
 
 def _between_epochs(path: Path) -> list[_Log]:
-    """The error of a pier whose epochs leave out events or overlap, which no epoch shows."""
+    """The error of a pier whose epochs leave out events or overlap, unseen in a single epoch."""
     if not PIER.is_there(str(path)):
         return []
     try:
@@ -319,7 +320,7 @@ def _between_epochs(path: Path) -> list[_Log]:
 
 
 def _error_of(look: Look) -> Exception | None:
-    """Why nobody can say of which format the log there is; None where that is known."""
+    """The reason why the format of the log is unknown; None if the format is known."""
     try:
         _ = look.format
     except (Error, OSError) as error:
@@ -328,9 +329,9 @@ def _error_of(look: Look) -> Exception | None:
 
 
 def _expand(path: Path, is_glob: bool) -> list[_Log]:
-    """What `deedbook._formats.find` finds there; else the logs of a pier or a directory.
+    """The result of `deedbook._formats.find`, or the logs of a pier or a directory.
 
-    Where one of many cannot be looked at, it has an error, and the others are still checked.
+    An unreadable log of many has an error, and the others are still checked.
     """
     look = Look(path)
     if is_glob and (error := _error_of(look)) is not None:
@@ -338,7 +339,7 @@ def _expand(path: Path, is_glob: bool) -> list[_Log]:
     options = ReadOptions()
     if path.is_dir() or not is_glob:
         found = find(path)
-        # The epochs of a pier are shared among tasks like any logs.
+        # Tasks share the epochs of a pier like other logs.
         if found is not None and found.format is not PIER:
             return [_Log(str(path), found.format.name)]
     if not path.is_dir():
