@@ -106,7 +106,7 @@ _show()
 
 
 _LATER = {"open": "_formats", "report": "_report"}
-"""Names that are loaded when they are asked for, and the modules that have them."""
+"""Names loaded on first use, and their modules."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: shapes that stretch with the window, beside text that does not."""
+"""Charts as inline SVG: shapes stretch with the window, the text next to the shapes does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Bar", "Piece", "bars", "columns", "strip"]
 _WIDTH: Final = 1000.0
 _HEIGHT: Final = 100.0
 _LEAST: Final = 1.0
-"""Of what is not nothing: else it could not be seen."""
+"""The least width of a value above 0. A narrower shape would be invisible."""
 
 
 class Piece(NamedTuple):
@@ -23,11 +23,11 @@ class Piece(NamedTuple):
     style: str
     """``one``, ``two`` or ``bad``."""
     title: str
-    """What is shown where the pointer rests on it."""
+    """The text under a resting pointer."""
 
 
 class Bar(NamedTuple):
-    """A row of a chart: its name, its strip, and what stands after it."""
+    """A row of a chart: name, strip, and the text after the strip."""
 
     name: str
     pieces: Sequence[Piece]
@@ -44,7 +44,7 @@ def columns(
 ) -> str:
     """Columns from left to right, each with a title and a height.
 
-    ``top`` says how much the highest one is, ``half`` how much the line at half of it is.
+    ``top`` is the label of the highest value, ``half`` the label of the line at half height.
     ``labels`` stand below from left to right, each under its column if there are as many.
     ``silent``: a stretch without a value is drawn as silence.
     """
@@ -79,7 +79,7 @@ def columns(
 
 
 def bars(rows: Iterable[Bar], total: float, alt: str) -> str:
-    """Rows of one scale, from 0 to ``total``."""
+    """Rows of the same scale, from 0 to ``total``."""
     cells = "".join(
         f"<span>{escaped(row.name)}</span>"
         f"{_strip('bar', row.pieces, total, f'{alt}: {row.name}')}"
@@ -90,7 +90,7 @@ def bars(rows: Iterable[Bar], total: float, alt: str) -> str:
 
 
 def strip(pieces: Sequence[Piece], total: float, labels: Sequence[str], alt: str) -> str:
-    """One row over the whole width, from 0 to ``total``."""
+    """A single row over the whole width, from 0 to ``total``."""
     return f"<figure>{_strip('map', pieces, total, alt)}{_axis(labels)}</figure>\n"
 
 

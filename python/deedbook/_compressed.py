@@ -1,4 +1,4 @@
-"""Files of lines that may be compressed: gzip, and zstd where there is a module for it."""
+"""Files of lines, plain or compressed: gzip, and zstd if a module is installed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Readable(Protocol):
 def zstd(what: str) -> Any:
     """The standard library's module since Python 3.14, or its backport.
 
-    Raises ImportError, which says that ``what`` needs it.
+    Raises ImportError with ``what`` as the reason.
     """
     for name in ("compression.zstd", "backports.zstd"):
         try:
@@ -56,7 +56,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def _status(file: Any) -> Any:
-    """The status; None if it is not there, or is no file of the operating system."""
+    """The status; None for a missing file, or an object without a file of the operating system."""
     try:
         return os.stat(file if isinstance(file, int | str | os.PathLike) else file.fileno())
     except (OSError, AttributeError, ValueError):  # io.UnsupportedOperation is both of the last
@@ -64,13 +64,13 @@ def _status(file: Any) -> Any:
 
 
 def refuse_same(source: Any, aside: Any) -> None:
-    """Raise `InvalidArgumentError` if bad lines would go to the end of what is read."""
+    """Raise `InvalidArgumentError` if bad lines would go to the end of an input."""
     if is_same(source, aside):
         raise InvalidArgumentError("aside is the file that is read: bad lines would come again")
 
 
 class Reader:
-    """Reads a path or a binary file; its first bytes tell how it is compressed.
+    """Reads a path or a binary file. The first bytes show the compression.
 
     A file that was given stays open.
     """
@@ -78,7 +78,7 @@ class Reader:
     def __init__(self, source: str | os.PathLike[str] | _Readable) -> None:
         self._owned: io.IOBase | None = None
         self.name = _name(source)
-        """What errors call it; None if it has no name."""
+        """The name for errors; None without a name."""
         if isinstance(source, str | bytes | os.PathLike):
             source = self._owned = open(source, "rb", buffering=0)  # noqa: SIM115
         elif not hasattr(source, "read"):
@@ -86,7 +86,7 @@ class Reader:
             raise TypeError(f"a path or a binary file is needed, not {name!r}")
         self._file = source
         self._first = b""
-        """The first bytes of a plain file, until they are given."""
+        """The first bytes of a plain file, until the first read."""
         try:
             while is_too_short(self._first) and (more := self._pull(len(_ZSTD))):
                 self._first += more
@@ -100,7 +100,7 @@ class Reader:
     def read(self, size: int) -> bytes:
         """Some bytes, as many as are there; none at the end.
 
-        Raises OSError, `CompressionError`, and EOFError where compressed bytes end too early.
+        Raises OSError, `CompressionError`, and EOFError if compressed bytes end too early.
         """
         if self._inflater is None:
             given, self._first = self._first[:size], self._first[size:]
@@ -123,7 +123,7 @@ class Reader:
         return data
 
     def close(self) -> None:
-        """Close what this opened."""
+        """Close the file, unless the caller opened the file."""
         if self._owned is not None:
             self._owned.close()
 
@@ -136,18 +136,18 @@ def _name(source: Any) -> str | None:
 
 
 class CompressionError(ValueError):
-    """Compressed bytes that cannot be read, in words."""
+    """Unreadable compressed bytes, in words."""
 
 
 class Inflater:
-    """Compressed bytes as they come, made plain in pieces, however much comes out.
+    """Decompresses bytes as they come, in pieces of limited size.
 
     Several compressed files may follow each other.
     """
 
     def __init__(self, kind: str, new: Callable[[], Any]) -> None:
         self.kind = kind
-        """Its name."""
+        """The name."""
         self._new = new
         self._current: Any = None
         self._ahead = b""
@@ -157,7 +157,7 @@ class Inflater:
         self._ahead += data
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` plain bytes; none where more must be fed. Raises `CompressionError`."""
+        """At most ``size`` plain bytes; empty without enough input. Raises `CompressionError`."""
         while True:
             if self._current is None:
                 self._ahead = self._ahead.lstrip(b"\0")  # gzip allows zeros at the end
@@ -183,14 +183,14 @@ class Inflater:
 
 
 def is_too_short(first: bytes) -> bool:
-    """Whether more bytes have to tell if an input that begins with these is compressed."""
+    """Whether more bytes are needed to detect the compression of an input."""
     return first not in (_GZIP, _ZSTD) and any(kind.startswith(first) for kind in (_GZIP, _ZSTD))
 
 
 def inflater_for(first: bytes) -> Inflater | None:
-    """What reads an input that begins with these bytes; None if they are plain.
+    """The reader for an input that begins with these bytes; None for plain bytes.
 
-    Raises ImportError if there is no module for it.
+    Raises ImportError without a module.
     """
     if first.startswith(_GZIP):
         return Inflater("gzip", lambda: zlib.decompressobj(16 + zlib.MAX_WBITS))
@@ -214,8 +214,8 @@ def read_all(path: str | os.PathLike[str]) -> bytes:
 class Writer:
     """Writes to a path or a binary file. A new path's suffix (.gz, .zst) tells how to compress.
 
-    With ``append``, what is written goes to the end of what is there, and without any of it no file
-    is made. Else the file must be new.
+    With ``append``, writes go to the end of the file, and the first write creates the file. Without
+    ``append``, the file must be new.
     """
 
     def __init__(self, target: Any, append: bool = False) -> None:
@@ -241,7 +241,7 @@ class Writer:
             rest = rest[len(rest) if written is None else written :]
 
     def close(self, complete: bool) -> None:
-        """Finish the file. A new one that did not get everything is removed."""
+        """Finish the file. An incomplete new file is removed."""
         kept = self._append
         try:
             if self._own is not None:

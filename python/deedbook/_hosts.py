@@ -1,4 +1,4 @@
-"""Which hosts are this machine."""
+"""Detecting this machine's own host names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["is_loopback"]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server at that address or name."""
+    """Whether only this machine can reach a server at an address or name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

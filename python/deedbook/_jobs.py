@@ -1,8 +1,8 @@
-"""Names of jobs that stage records, and which of them are dead.
+"""Names of jobs that stage records, and detection of dead jobs.
 
-A job is named after the process that owns it, so that others on its machine can see whether it
+A job is named after the owner process, so other processes on the machine can see whether the owner
 still runs: ``BOOT-SPACE-PID-START_NAME``, with the machine's boot, its space of process ids, and
-the process by id and start. Of an owner on another machine only the age of its files tells.
+the process by id and start. For an owner on another machine, only the age of the files counts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from deedbook._process import status
 __all__ = ["OLD_SECONDS", "Removed", "named", "owner", "vacuum"]
 
 OLD_SECONDS = 7 * 24 * 3600.0
-"""Staged files of an owner that cannot be asked are dead after so long without a write."""
+"""The time without a write after which staged files of an unreachable owner are dead."""
 _BATCH = re.compile(r"(?P<query>.+)_(?P<batch>[0-9]+)")
 _NOBODY = "0-0-0-0"
 
 
 @dataclass(frozen=True)
 class Removed:
-    """A job whose staged files were removed, or would be."""
+    """A job with removed staged files, or with ``dry_run`` planned removals."""
 
     job: str
     files: int
@@ -38,7 +38,7 @@ class Removed:
 def owner(process: str | None = None) -> str:
     """The owner's part of a job's name: this process, or its nearest ancestor of a name.
 
-    Spark's JVM lives as long as a job; the Python processes that it starts do not.
+    Spark's JVM lives as long as a job; the Python processes of the JVM do not.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
@@ -52,17 +52,17 @@ def owner(process: str | None = None) -> str:
 
 
 def named(owner: str, *names: str) -> str:
-    """The name of a job; what is no letter, digit or ``-`` in ``names`` becomes ``-``."""
+    """The name of a job; any character of ``names`` except letters and digits becomes ``-``."""
     return "_".join([owner, *(re.sub(r"[^A-Za-z0-9-]", "-", name) for name in names)])
 
 
 def vacuum(
     transactions: Transactions, older_than: float = OLD_SECONDS, dry_run: bool = False
 ) -> list[Removed]:
-    """Remove what dead jobs staged, and nothing of a live one.
+    """Remove the staged files of dead jobs, and no file of a live job.
 
-    ``older_than`` in seconds is for jobs whose owner cannot be asked. Returns what was removed, or
-    with ``dry_run`` would be.
+    ``older_than`` in seconds is for jobs of unreachable owners. Returns the removed jobs, or with
+    ``dry_run`` the jobs to remove.
     """
     removed = []
     for job, why in _dead(transactions, older_than):
@@ -92,7 +92,7 @@ def _dead(transactions: Transactions, older_than: float) -> Iterator[tuple[Stage
 
 
 def _is_alive(owned: str) -> bool | None:
-    """Whether the owner of a job runs; None if that cannot be seen from here."""
+    """Whether the owner of a job runs; None if unknown on this machine."""
     parts = owned.split("-")
     here = owner().split("-")
     if len(parts) != 4 or parts[:2] != here[:2] or owned == _NOBODY:

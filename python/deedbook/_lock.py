@@ -1,4 +1,4 @@
-"""Locks of files that end with their process, however it ends."""
+"""Locks of files. A lock ends with the process, after any death."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["alone", "try_lock"]
 
 
 def try_lock(file: IO[Any]) -> bool:
-    """Lock an open file until it is closed; whether no other has it locked. Raises OSError.
+    """Lock an open file until the close; return whether the lock was free. Raises OSError.
 
-    On Windows it does nothing: a lock would keep readers out.
+    On Windows the call does nothing, because a lock would keep readers out.
     """
     if sys.platform != "win32":
         import fcntl
@@ -31,7 +31,7 @@ def try_lock(file: IO[Any]) -> bool:
 
 
 def unlock(file: IO[Any]) -> None:
-    """Let go of a lock, for children as well that were forked meanwhile and have the file open."""
+    """Release a lock, also for forked children that have the file open."""
     if sys.platform != "win32":
         import fcntl
 
@@ -42,15 +42,15 @@ def unlock(file: IO[Any]) -> None:
 def alone(file: Path, what: str) -> Iterator[None]:
     """While entered, do alone ``what``, as ``exports to /table``; the file has the process id.
 
-    Raises `LockedError` with the process that does it already, and OSError.
+    Raises `LockedError` with the process that holds the lock, and OSError.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    # No program that is started gets the file: a JVM that outlives its driver holds nothing. A
-    # child that is forked does, and holds the lock of a process that was killed.
+    # No started program inherits the file: a JVM that outlives its driver holds no lock. A forked
+    # child inherits the file, and holds the lock of a killed parent.
     with open_regular(file, os.O_RDWR | os.O_CREAT, 0o666) as opened:
         if not try_lock(opened):
             text = opened.read(32).decode("ascii", "replace").strip()
-            # Whoever has just got the lock may not have written it yet.
+            # A new holder may not have written its process id yet.
             who = f"process {text}" if text.isdecimal() else "another process"
             error = LockedError(f"{who} {what} already (lock {file})")
             error.path, error.holder = str(file), int(text) if text.isdecimal() else None
@@ -62,7 +62,7 @@ def alone(file: Path, what: str) -> Iterator[None]:
         try:
             yield
         finally:
-            # A child that was forked meanwhile has the lock, too: only its owner lets go of it.
+            # A forked child has the lock, too, but only the owner releases.
             if os.getpid() == owner:
                 opened.truncate(0)  # the name of one that is gone would mislead
                 unlock(opened)

@@ -1,4 +1,4 @@
-"""Methods of the core's classes that are written in Python: set when the package is imported."""
+"""Methods of the core's classes in Python, set at the import of the package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add() -> None:
     """Give the classes their methods."""
     for owner in (_core.Log, _core.Pier, _core.Ledger, _core.EventStore):
         owner.backup = _backup  # type: ignore[method-assign]
-    # It is iterable, but does not look for payloads: `in` is a TypeError, as in other logs.
+    # The class is iterable, but does not search payloads: `in` is a TypeError, as in other logs.
     _core.Ledger.__contains__ = None
     for module, names in PUBLIC.items():
         for name in names:
@@ -32,9 +32,9 @@ def _backup(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> _core.BackupReport:
-    """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+    """Copy the log, or bring a copy up to date; see `deedbook.backup`.
 
-    A handle that appends is synced first, so the copy has all that it appended.
+    A writer syncs first, so the copy has all appended records.
     """
     if self.mode != "r":
         self.sync()

@@ -1,4 +1,4 @@
-"""Pages of HTML that stand alone: one file, dark and light, nothing loaded from elsewhere."""
+"""Pages of HTML in a single file, dark and light, without links to other files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deedbook._text import STEERING
 __all__ = ["escaped", "fragment", "page", "table", "tiles"]
 
 _WORD_MAX: Final = 16
-"""Longer words may be broken, where the window is narrow."""
+"""In a narrow window, longer words may be broken."""
 
 
 def page(
@@ -30,12 +30,12 @@ def page(
 
 
 def escaped(text: str) -> str:
-    """A text as HTML; U+FFFD is in place of what turns its direction and of control characters."""
+    """A text as HTML; U+FFFD replaces control characters and marks of direction."""
     return html.escape(STEERING.sub("\ufffd", text))
 
 
 def fragment(body: str) -> str:
-    """HTML as a part of another page, a notebook: the style holds for it alone."""
+    """HTML as a part of another page, such as a notebook, with a style for this part only."""
 
     def within(found: re.Match[str]) -> str:
         names = [name.strip() for name in found[1].split(",")]
@@ -48,7 +48,7 @@ def fragment(body: str) -> str:
 
 
 def tiles(facts: Iterable[tuple[str, str]]) -> str:
-    """The figures that are to be seen first: names and values."""
+    """The main figures: names and values."""
     shown = [
         f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts
     ]
@@ -64,7 +64,7 @@ def table(
     classes: Sequence[str] = (),
     links: Sequence[str] = (),
 ) -> str:
-    """A table; ``classes`` are those of its rows, ``links`` where their first cells lead."""
+    """A table; ``classes`` for the rows, ``links`` for their first cells."""
     head = "".join(f"<th>{escaped(cell)}</th>" for cell in header)
     body = "".join(
         (f'<tr class="{of}">' if of else "<tr>")
@@ -78,7 +78,7 @@ def table(
 
 
 def _cell(text: str, link: str = "") -> str:
-    """A cell; only long words may be broken, where the window is narrow."""
+    """A cell. In a narrow window, only long words may be broken."""
     is_long = max(map(len, text.split()), default=0) > _WORD_MAX
     shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
     return f"<td{' class=long' if is_long else ''}>{shown}</td>"

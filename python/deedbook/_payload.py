@@ -14,12 +14,12 @@ __all__ = ["PayloadReader"]
 
 
 class PayloadReader(io.RawIOBase):
-    """The payload of one record, read in parts: what `Book.reader` and `Wal.reader` give.
+    """The payload of a record, read in parts: the result of `Book.reader` and `Wal.reader`.
 
-    It cannot seek. The checksum is compared before the last part is given: what was read to its
-    end is intact. Of a book in the layout ``slots``, whose deeds have none, the lengths are.
-    ``io.BufferedReader`` over it serves reads of a few bytes; ``shutil.copyfileobj`` copies it to
-    a file. The log may go on, and be closed, meanwhile.
+    The reader cannot seek. Before the last part, the reader compares the checksum, so a payload
+    read to the end is intact. Deeds of a book in the layout ``slots`` have no checksum; the reader
+    compares the lengths. ``io.BufferedReader`` serves reads of a few bytes; ``shutil.copyfileobj``
+    copies the payload to a file. The log may go on, and be closed, meanwhile.
     """
 
     __module__ = "deedbook.reports"
@@ -46,7 +46,7 @@ class PayloadReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Fill ``buffer`` with what comes next; how many bytes that are, 0 at the end.
+        """Fill ``buffer`` with the next bytes; return the number, 0 at the end.
 
         At most 1 MiB. Raises `CorruptError` in place of the last part of a damaged payload, and
         `IoError`.

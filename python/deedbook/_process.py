@@ -1,4 +1,4 @@
-"""Processes as Linux shows them in ``/proc``."""
+"""Processes in Linux's ``/proc``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class Status(NamedTuple):
 
     name: str
     state: str
-    """``Z``: it ended, and its parent has not looked."""
+    """``Z``: the process ended, and the parent has not waited."""
     parent: int
     session: int
-    """The process that began its session."""
+    """The process that began the session."""
     start: str
-    """When it began, in ticks since the machine did."""
+    """The time of the start, in ticks since the machine's start."""
 
 
 def status(pid: int) -> Status:
-    """Look at a process. Raises OSError, and ValueError for one that ends meanwhile."""
+    """Look at a process. Raises OSError, and ValueError if the process ends meanwhile."""
     text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     name, _, rest = text.partition("(")[2].rpartition(")")
     fields = rest.split()

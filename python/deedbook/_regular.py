@@ -1,10 +1,10 @@
 """The core's opener of files in or below a log, in a copy of one, or in a job's work folder.
 
-Other people's programs may have written such a directory. A link there may lead to any file of the
-user, a FIFO makes an opening wait for ever, and a small file may be as large as the disk. The core
-refuses all of them.
+Other people's programs may have written the directory. A link there may lead to any file of the
+user, a FIFO makes an opening wait forever, and a small file may be as large as the disk. The core
+refuses all three.
 
-A file that the user names on the command line is opened as usual: it may be a link or a pipe.
+A file named on the command line is opened as usual, and may be a link or a pipe.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _MODES: Final = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "r+b"}
 def open_regular(
     file: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o600
 ) -> BinaryIO:
-    """Open a regular file; ``flags`` and the ``mode`` of a new file are those of ``os.open``.
+    """Open a regular file; ``flags`` and the ``mode`` of a new file are as for ``os.open``.
 
     Raises `NotALogError` for a link, a FIFO, a directory and all else, and OSError.
     """
     access = flags & (os.O_WRONLY | os.O_RDWR)
     creates, is_new = bool(flags & os.O_CREAT), bool(flags & os.O_EXCL)
     fd = _open_regular(file, access != os.O_RDONLY, creates, is_new, mode)
-    # The file has its path for a name, where `os.fdopen` would give it the number.
+    # The file's name is the path; `os.fdopen` would use the number.
     return cast(BinaryIO, open(file, _MODES[access], opener=lambda *_: fd))
 
 
 def create_new(file: str | os.PathLike[str], mode: int = 0o600) -> BinaryIO:
-    """Create a file for writing, in place of a left one of that name. Raises OSError.
+    """Create a file for writing, in place of an old file. Raises OSError.
 
-    The left one goes as a name: where it is a link, nothing that it leads to is changed.
+    Only the old name is removed: the target of a link stays unchanged.
     """
     with contextlib.suppress(FileNotFoundError):
         os.unlink(file)
@@ -63,7 +63,7 @@ def create_new(file: str | os.PathLike[str], mode: int = 0o600) -> BinaryIO:
 
 
 def parse_json(text: bytes | str) -> Any:
-    """The value of a JSON text that others wrote. Raises ValueError, also where it is too deep."""
+    """The value of a foreign JSON text. Raises ValueError, also for a text that is too deep."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -73,7 +73,7 @@ def parse_json(text: bytes | str) -> Any:
 def read_json(file: str | os.PathLike[str]) -> dict[str, Any]:
     """The JSON object in a small file.
 
-    Raises `CorruptError` for what is none, and as `read_small`.
+    Raises `CorruptError` for other text, and as `read_small`.
     """
     try:
         found = parse_json(read_small(file))
@@ -87,7 +87,7 @@ def read_json(file: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def names_in(folder: str | os.PathLike[str]) -> list[str]:
-    """The names in a directory, in order; none if it is not there. Raises as `is_folder`."""
+    """The names in a directory, in order; empty without a directory. Raises as `is_folder`."""
     try:
         return sorted(os.listdir(folder)) if is_folder(folder) else []
     except FileNotFoundError:
@@ -95,10 +95,10 @@ def names_in(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def below(folder: Path, name: str) -> Path:
-    """The path that a name from a file has below a folder.
+    """The path of a name below a folder; the name comes from a file.
 
     Raises ValueError for a name that leaves the folder, and `NotALogError` for a link in place of a
-    directory on the way: behind either lies what is not ours to read, move or delete.
+    directory on the way, because the files there belong to others.
     """
     parts = name.split("/")
     if "\0" in name or any(part in ("", ".", "..") for part in parts) or Path(name).is_absolute():

@@ -49,9 +49,9 @@ REPORTS: Final = (
     "Stats",
     "VerifyReport",
 )
-"""Classes of what was found or done."""
+"""Classes of results."""
 _PLAIN: Final = ("BatchStream", "EventIterator", "RecordIterator", "Transactions")
-"""Their state is not asked for: an iterator may be at work in another thread."""
+"""Classes shown without state, because an iterator may be at work in another thread."""
 _FACTS: Final = (
     "path",
     "base",
@@ -68,12 +68,12 @@ _FACTS: Final = (
     "recovery",
     "opening",
 )
-"""Of opened logs; each has some of them."""
+"""Attributes of opened logs; each log has some of these."""
 _ITEMS_MAX: Final = 3
-"""Of a list in a line; in a notebook `_ROWS_MAX`."""
+"""The most items of a list in a line; in a notebook `_ROWS_MAX`."""
 _ROWS_MAX: Final = 20
 _CHARS_MAX: Final = 500
-"""Of one value in a line."""
+"""The most characters of a value in a line."""
 
 
 def show() -> None:
@@ -101,7 +101,7 @@ def _line_of_file(self: Any) -> str:
 
 
 def _line_of_report(self: Any) -> str:
-    """The fields by their names; of long lists the first items, and how many there are."""
+    """The fields by their names; for long lists the first items, and the number of items."""
     fields = ", ".join(f"{name}={_short(getattr(self, name))}" for name in self.to_dict())
     return f"{type(self).__name__}({fields})"
 
@@ -119,7 +119,7 @@ def _short(value: Any) -> str:
 
 
 def _html_of_handle(self: Any) -> str:
-    """What the handle knows without reading."""
+    """The facts of the handle that need no read."""
     from deedbook._page import fragment, table
 
     rows = []
@@ -162,7 +162,7 @@ def _fields(report: Any) -> str:
 
 
 def _map(report: Any) -> str:
-    """Where the damage of a check lies."""
+    """The place of a check's damage."""
     if not isinstance(report, _core.VerifyReport) or not report.damages:
         return ""
     from deedbook._charts import Piece, strip

@@ -1,4 +1,4 @@
-"""Where the files lie that Deedbook keeps beside a log."""
+"""Paths of the files that Deedbook keeps next to a log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 __all__ = ["SIDECAR", "dead_letters_of", "sidecar_of"]
 
 SIDECAR: Final = ".deedbook"
-"""The directory in that of a log."""
+"""The directory below a log's directory."""
 
 
 def sidecar_of(log: str, is_file: bool) -> str:
-    """The `.deedbook` of a log; several single files of a directory have one each."""
+    """The `.deedbook` of a log; each log of a single file has its own."""
     if not is_file:
         return os.path.join(log, SIDECAR)
     directory, name = os.path.split(os.path.abspath(log))
@@ -21,6 +21,6 @@ def sidecar_of(log: str, is_file: bool) -> str:
 
 
 def dead_letters_of(directory: str | os.PathLike[str], base: str) -> Path:
-    """Where the dead letters of a ledger lie: several ledgers may share a directory."""
+    """The path of a ledger's dead letters. Several ledgers may share a directory."""
     name = "dead-letters" if base == "events" else f"dead-letters-{base}"
     return Path(directory) / SIDECAR / name

@@ -1,4 +1,4 @@
-"""A Spark session of a command of ours, its errors, and UTC in a session of a caller's."""
+"""A Spark session of a command, its errors, and UTC in a caller's session."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["JobFailedError", "clear", "in_utc", "session"]
 
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
-# The last line of a traceback: an error, by its module if it has another name, and what it says.
-# An error of the JVM follows a colon, on the line after the Python call.
+# The last line of a traceback: an error, perhaps with its module, and the message. An error of the
+# JVM follows a colon, on the line after the Python call.
 _LAST_LINE = re.compile(
     r"^(?:: )?(?:[A-Za-z_]\w*\.)*"
     r"([A-Za-z_]\w*(?:Error|Exception|Interrupt)|(?<=\.)[A-Z]\w*(?=: ))"
@@ -40,9 +40,9 @@ class JobFailedError(RuntimeError):
 def session(
     name: str, log: Path, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session, stopped at the end; what the JVM has to say goes into the file ``log``.
+    """A session, stopped at the end; the output of the JVM goes into the file ``log``.
 
-    Without ``master`` it is the one that spark-submit says, else the cores of this machine.
+    Without ``master``, the master of spark-submit, or the cores of this machine.
     """
     from pyspark.sql import SparkSession
 
@@ -60,7 +60,7 @@ def session(
     for key, value in {**ours, **(settings or {})}.items():
         builder = builder.config(key, value)
     if not logging.root.handlers:
-        # The bridge logs tracebacks when it is interrupted, to stderr where there is no handler.
+        # An interrupted bridge logs tracebacks, without a handler to stderr.
         logging.root.addHandler(logging.NullHandler())
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
     with _stderr_to(log):
@@ -68,7 +68,7 @@ def session(
         register(spark)
     try:
         spark.sparkContext.setLogLevel("WARN")
-        # Spark finds it by itself, by way of a worker, and if that dies it never does.
+        # Spark finds the format through a worker. If the worker dies, Spark never finds the format.
         register(spark)
         yield spark
     finally:
@@ -79,7 +79,7 @@ def session(
 
 @contextmanager
 def in_utc(spark: SparkSession) -> Iterator[None]:
-    """Days, hours and the texts of times are of UTC meanwhile, whatever a caller's session says."""
+    """While entered, days, hours and the texts of times are in UTC, for any caller's session."""
     before = str(spark.conf.get(_TIME_ZONE))
     spark.conf.set(_TIME_ZONE, "UTC")
     try:
@@ -103,9 +103,9 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 
 def clear(error: BaseException) -> BaseException:
-    """An error of Spark as the one of Deedbook that caused it, without Spark's tracebacks.
+    """The error of Deedbook that caused an error of Spark, without Spark's tracebacks.
 
-    `JobFailedError` where Spark itself failed; errors of others stay what they are.
+    `JobFailedError` if Spark itself failed; other errors stay unchanged.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

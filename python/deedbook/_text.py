@@ -1,4 +1,4 @@
-"""Numbers and damage in words: for the command line, whatever the format. And unfit characters."""
+"""Numbers and damage in words, for the command line and all formats; also unfit characters."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from deedbook._core import Damage
 
 _BIDI: Final = "\u200e\u200f\u202a-\u202e\u2066-\u2069"
 STEERING: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}]")
-"""Characters that steer a terminal, or turn the direction of text: names and payloads of others
-have them. Newline and tab are none of them."""
+"""Characters that steer a terminal, or turn the direction of text, except newline and tab. Foreign
+names and payloads may have these characters.
+"""
 _RAW_IN_JSON: Final = re.compile(f"[\x7f-\x9f{_BIDI}]")
-"""Of these, those that JSON allows as they are."""
+"""The characters of `STEERING` that JSON allows without an escape."""
 
 
 def escape_json(text: str) -> str:
-    """JSON text of the same value in which no character steers a terminal."""
+    """JSON text of the same value, without characters that steer a terminal."""
     if text.isascii() and "\x7f" not in text:
         return text
     return _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def escape_steering(text: str) -> str:
-    """The text with escapes as of Python in place of what steers a terminal."""
+    """The text with Python's escapes in place of characters that steer a terminal."""
     return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
@@ -42,7 +43,7 @@ def size(count_bytes: int) -> str:
 
 
 def exact_size(count_bytes: int) -> str:
-    """As `size`, with the bytes where that leaves some out."""
+    """As `size`, with the exact bytes after a rounded number."""
     exact = count(count_bytes, "byte")
     return exact if count_bytes < 1024 else f"{size(count_bytes)} ({exact})"
 
@@ -53,7 +54,7 @@ def count(number: int, noun: str) -> str:
 
 
 def damage_text(damage: Damage, noun: str) -> str:
-    """A damaged stretch in one line; ``noun`` is what the log consists of."""
+    """A damaged stretch in a line; ``noun`` is the word for a record."""
     text = f"bytes {damage.offset:,}..{damage.end:,}: {damage.reason}"
     if damage.records_lost is not None:
         text += f"; {count(damage.records_lost, noun)} lost"

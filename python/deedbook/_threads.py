@@ -1,4 +1,4 @@
-"""Threads for what may block, and syncs that many tasks share."""
+"""Threads for blocking calls, and syncs shared by many tasks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Worker:
-    """Threads that belong to one log, or to the followers of one loop: one unless more are asked.
+    """Threads of a log, or of the followers of a loop: by default a single thread.
 
-    They begin with the first job, and end when nothing refers to the worker any more: an executor
-    that is collected ends its threads.
+    The threads begin with the first job, and end after the last reference to the worker: an
+    executor ends its threads when collected.
     """
 
     def __init__(self, name: str, threads: int = 1) -> None:
@@ -26,7 +26,7 @@ class Worker:
         self._process = 0
 
     def submit(self, job: Callable[..., T], *args: Any) -> concurrent.futures.Future[T]:
-        """Begin a job, or queue it; one thread runs its jobs in the order of the calls."""
+        """Begin a job, or queue the job; a thread runs jobs in the order of the calls."""
         executor = self._own()
         if executor is None:
             self._process = os.getpid()
@@ -35,26 +35,26 @@ class Worker:
         return executor.submit(job, *args)
 
     def release(self) -> None:
-        """End the threads once they are idle; a later job begins new ones."""
+        """End the threads once idle; a later job begins new threads."""
         executor, self._executor = self._own(), None
         if executor is not None:
             executor.shutdown(wait=False)
 
     async def settle(self) -> None:
-        """Wait for all jobs of the one thread. Tasks that wait for one of them resume first."""
+        """Wait for all jobs of the single thread. Tasks that wait for a job resume first."""
         executor = self._own()
         if executor is not None:
             await settled(executor.submit(_nothing))
 
     async def stop(self) -> None:
-        """End the thread after all that it was given."""
+        """End the thread after all queued jobs."""
         executor, self._executor = self._own(), None
         if executor is not None:
             await settled(executor.submit(_nothing))
             executor.shutdown()  # the thread is idle, so that this does not block the loop
 
     def _own(self) -> concurrent.futures.ThreadPoolExecutor | None:
-        """The executor, unless it is a parent's: a fork copies no threads, its jobs never end."""
+        """The executor. A child of a fork gets a new executor, because a fork copies no threads."""
         return self._executor if self._process == os.getpid() else None
 
 
@@ -65,8 +65,8 @@ def _nothing() -> None:
 def settled(work: concurrent.futures.Future[T]) -> asyncio.Future[T]:
     """A future of this loop for a job in a thread.
 
-    Cancelling it leaves the job alone, and a job that ends after the loop ends in silence:
-    `asyncio.wrap_future` cancels in the one case and logs an error in the other.
+    Cancelling the future leaves the job alone, and a job that ends after the loop logs nothing.
+    `asyncio.wrap_future` would cancel the job, and log an error after the loop.
     """
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[T] = loop.create_future()
@@ -90,9 +90,9 @@ def _settle(waiter: asyncio.Future[T], work: concurrent.futures.Future[T]) -> No
 
 
 class Rounds:
-    """The syncs of one log for one loop: one at a time, each for all that asked before it began.
+    """The syncs of a log in a loop, one at a time. Each sync serves all earlier callers.
 
-    No task runs them, so that a loop may end at any time and leave nothing that is pending.
+    No task runs the syncs, so a loop may end at any time without a pending task.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class Rounds:
         self.busy = False
 
     def join(self) -> asyncio.Future[None]:
-        """Done when a sync that begins after this call has ended."""
+        """Done at the end of a sync that begins after the call."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         if not self.busy:
             self.busy = True
-            # Tasks that are ready to append do so first, and need no second sync.
+            # Ready tasks append first, and need no second sync.
             self._loop.call_soon(self._begin)
         return waiter
 
@@ -136,7 +136,7 @@ class Rounds:
             else:
                 waiter.set_exception(error)
         if self._waiters:
-            # After the tasks just served, which may append and ask again.
+            # After the served tasks, because they may append and ask again.
             self._loop.call_soon(self._begin)
         else:
             self.busy = False

@@ -22,32 +22,34 @@ TIME_FIELDS: Final = (
 )
 """Fields of a payload that may hold its time: the first readable one counts."""
 
-# Years 2 to 9998: what Python can show, with room for the next hour, day or month.
+# Years 2 to 9998: the range of Python, with room for the next hour, day or month.
 SECONDS_MIN, SECONDS_MAX = -62_104_060_800, 253_370_764_799
-# A number this large or larger is in the unit named by its divisor; below, it is in seconds.
+# A number this large or larger has the unit of the divisor; smaller numbers are seconds.
 UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _FRACTION: Final = re.compile(r"[.,](\d+)")
 _WIDTHS: Final = (1, 5, 15, 60, 300, 900, 3600, 10800, 21600, 86400, 604800, 2419200)
-"""Seconds. Each divides the next, so that narrow stretches make up wide ones."""
+"""Seconds. Each width divides the next width, so narrow stretches make up wide stretches."""
 _DAY: Final = 86400
 _SHOWN: Final = tuple(
     [1, 2, 5, 10, 15, 30]
     + [60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)]
     + [_DAY * days for days in (1, 2, 7, 14, 28, 56, 112, 224, 448)]
 )
-"""Seconds of what is shown; such as are multiples of what was counted by."""
+"""Seconds of the shown stretches, each a multiple of a counted stretch."""
 _STRETCHES_MAX: Final = 4096
 _FAR: Final = 5
-"""What is so many times the middle's span away from it would squeeze it into a line."""
+"""The largest distance from the middle, in spans of the middle. Farther times would squeeze the
+middle into a line.
+"""
 
 
 def time_in(payload: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The field that holds the time of a payload, and its seconds since 1970; None without one.
+    """The field with the time of a payload, and the seconds since 1970; None without a time.
 
-    Times are ISO 8601, in UTC where they say nothing else, or seconds, milliseconds, microseconds
-    or nanoseconds since 1970.
+    Times are ISO 8601, by default in UTC, or seconds, milliseconds, microseconds or nanoseconds
+    since 1970.
     """
     for name in TIME_FIELDS:
         if (value := payload.get(name)) is not None and (seconds := _seconds(value)) is not None:
@@ -86,7 +88,7 @@ def _iso(text: str) -> float | None:
 
 
 class TimeCounts:
-    """Records and bytes by time. Where there are too many stretches of time, they get wider."""
+    """Records and bytes by time. Stretches get wider if there are too many."""
 
     def __init__(self) -> None:
         self.width = _WIDTHS[0]
@@ -111,9 +113,9 @@ class TimeCounts:
             found[1] += nbytes
 
     def stretches(self, most: int) -> tuple[int, int, list[tuple[int, int, int]]]:
-        """At most ``most`` stretches of one width that follow each other, empty ones included.
+        """At most ``most`` consecutive stretches of the same width, empty stretches included.
 
-        The width in seconds, how many records are too far off to be in any of them, and of each
+        Returns the width in seconds, the number of records outside of all stretches, and for each
         stretch the beginning in seconds since 1970, records and bytes.
         """
         width, counts = self.width, self._counts
