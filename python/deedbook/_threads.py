@@ -54,7 +54,7 @@ class Worker:
             executor.shutdown()  # the thread is idle, so that this does not block the loop
 
     def _own(self) -> concurrent.futures.ThreadPoolExecutor | None:
-        """The executor. A child of a fork gets a new executor, because a fork copies no threads."""
+        """The executor; None in a child of a fork, because a fork copies no threads."""
         return self._executor if self._process == os.getpid() else None
 
 

@@ -1,7 +1,6 @@
 //! The Python module `deedbook._core`: frozen classes over the crate's public API.
-//!
-//! What the classes do is documented in `deedbook/_core.pyi`: `doc!("Book".append)` is its text of
-//! `Book.append`, which `build.rs` reads there.
+//! `deedbook/_core.pyi` documents the classes: `doc!("Book".append)` is the text of `Book.append`,
+//! read by `build.rs`.
 
 #![allow(missing_docs)]
 
@@ -92,7 +91,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         logging::install(module)?;
-        // Not by an export, which would be in `__all__`.
+        // Not by an export, because `__all__` would have the name.
         let private = [
             wrap_pyfunction!(json_lines::_not_json, module)?,
             wrap_pyfunction!(detect::_detect, module)?,

@@ -52,7 +52,7 @@ fn reading(segment_bytes: Option<u64>, record_bytes_max: Option<u64>) -> deedboo
     Ok(options.lock_timeout(lock_timeout))
 }
 
-/// A function of Python as the archive hook; what it raises is the cause of the failure.
+/// A function of Python as the archive hook. The function's exception is the cause of the failure.
 fn archive(callback: Py<PyAny>) -> Archive {
     Archive::new(move |index, path| {
         Python::attach(|py| callback.call1(py, (index, path)).map(drop))
@@ -65,7 +65,7 @@ impl PyWal {
         Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
     }
 
-    /// All of them in one record.
+    /// All payloads in a single record.
     fn append_packed(&self, parts: &Bound<'_, PyAny>) -> PyResult<PyPositions> {
         let (py, mut owned) = (parts.py(), Vec::new());
         each(parts, |part| {

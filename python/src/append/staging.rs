@@ -1,4 +1,4 @@
-//! What a task stages: records gathered from Python, and staged in parts without the GIL.
+//! The stage of a task: records gathered from Python, and staged in parts without the GIL.
 
 use deedbook::jobs::Part;
 use deedbook::nostr::{self, Event};
@@ -84,7 +84,7 @@ impl<S: Sink> Sink for Gathered<'_, S> {
 
     fn push(&mut self, mug: u32, payload: &[u8]) -> Result<()> {
         if payload.len() as u64 > self.limit.bytes_max {
-            // It is refused without a copy.
+            // A long record is refused without a copy.
             self.flush()?;
             return self.stage.push(mug, payload);
         }
@@ -97,7 +97,7 @@ impl<S: Sink> Sink for Gathered<'_, S> {
         self.bytes.len() >= PART_BYTES || self.records.len() >= PART_RECORDS
     }
 
-    /// What comes after a record that is refused is not staged.
+    /// Records after a refused record are not staged.
     fn flush(&mut self) -> Result<()> {
         let mut rest = self.bytes.as_slice();
         let flushed = self.records.iter().try_for_each(|&(mug, len)| {
@@ -147,7 +147,7 @@ impl<S: Finish> Staging for Records<S> {
         let (py, limit, stage) = (records.py(), self.limit, &mut self.stage);
         let mut gathered = Gathered { stage, limit, bytes: Vec::new(), records: Vec::new() };
         let fed = input::feed(&mut gathered, limit, records, mugs);
-        // What came before an error is staged.
+        // Records before an error are staged.
         py.detach(|| gathered.flush()).or_raise(py)?;
         fed
     }
@@ -161,7 +161,7 @@ impl<S: Finish> Staging for Records<S> {
     }
 }
 
-/// Events of an event store: as the store takes them, or as Arrow batches of its columns.
+/// Events of an event store: single events, or Arrow batches of the store's columns.
 pub struct Events {
     pub stage: nostr::Stage,
 }
@@ -177,7 +177,7 @@ impl Events {
             check_signals(py)
         };
         for event in events.try_iter()? {
-            // What came before an event that cannot be is staged.
+            // Events before an invalid event are staged.
             let event = match event.and_then(|event| event_of(&event)) {
                 Ok(event) => event,
                 Err(raised) => return push(&mut part).and(Err(raised)),

@@ -36,7 +36,7 @@ pub trait Transacts: Send + Sync {
     fn abandon_transaction(&self) -> Result<Option<Transaction>>;
 }
 
-/// What the core's stores have under the same names.
+/// The common methods of the core's stores.
 macro_rules! transacts {
     ($store:ty, $stage:expr) => {
         impl Transacts for $store {
@@ -97,7 +97,7 @@ transacts!(EventStore, |store, job, partition, attempt, _first| {
     Ok(Box::new(Events { stage: store.stage(job, partition, attempt)? }))
 });
 
-/// What is staged; `None` once it is finished or was left.
+/// The stage; `None` once finished or abandoned.
 type Staged = Option<Box<dyn Staging>>;
 
 #[doc = doc!("Stage")]
@@ -107,8 +107,8 @@ pub struct PyStage {
 }
 
 impl PyStage {
-    /// `None` while `extend` has it: that runs Python code, and a call of this code that waited for the
-    /// stage would wait for itself.
+    /// `None` during `extend`, because `extend` runs Python code. A call from that code would
+    /// otherwise wait for itself.
     fn free(&self) -> Option<MutexGuard<'_, Staged>> {
         match self.staging.try_lock() {
             Ok(staging) => Some(staging),

@@ -1,4 +1,4 @@
-//! The values of transactions: what a task staged, what is staged, what was committed.
+//! The values of transactions: a task's stage, all stages, the commit.
 
 use std::time::UNIX_EPOCH;
 

@@ -1,4 +1,4 @@
-//! What a book and a pier have in common: deeds by number.
+//! The common part of a book and a pier: deeds by number.
 
 use arrow_schema::SchemaRef;
 use deedbook::Batch;
@@ -13,10 +13,10 @@ use crate::log::any_log::{How, Range, bounds};
 use crate::log::batches::{Batches, columns};
 use crate::log::iterators::Walk;
 
-/// Deeds by number, whether they lie in one log or in several.
+/// Deeds by number, in a log or in several logs.
 pub trait Deeds: Send + Sync {
     fn options(&self) -> &Options;
-    /// An empty batch in the layout that is appended to.
+    /// An empty batch in the layout of the log.
     fn batch(&self) -> Batch<BookFormat>;
     fn epoch(&self) -> Result<u64>;
     fn last(&self) -> Result<u64>;
@@ -33,12 +33,12 @@ pub trait Deeds: Send + Sync {
     fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>>;
 }
 
-/// What their columns are by default.
+/// The default columns.
 pub fn schema() -> SchemaRef {
     book::Column::schema(&book::Column::DEFAULT)
 }
 
-/// What both have under the same names.
+/// The common methods of both.
 macro_rules! same {
     () => {
         fn options(&self) -> &Options {

@@ -23,8 +23,8 @@ pub struct DeedRange {
     stop: u64,
 }
 
-/// An event number as given: counted from the end if negative. What no log can have becomes 0 or
-/// the last u64, which no log has.
+/// An event number as given: counted from the end if negative. An impossible number becomes 0 or
+/// the last u64, because no log has these numbers.
 pub fn event_of(py: Python<'_>, book: &dyn Deeds, given: i128) -> PyResult<u64> {
     let next = i128::from(py.detach(|| book.last()).or_raise(py)?) + 1;
     let event = if given < 0 { next.saturating_add(given) } else { given };

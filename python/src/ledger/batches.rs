@@ -1,4 +1,4 @@
-//! The records of a ledger's finished files as one stream of record batches.
+//! The records of a ledger's finished files as a stream of record batches.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::log::batches::Batches;
 
 const FILE: &str = "file";
 
-/// What a batch of a ledger has: the file's index, or a column of the file's records.
+/// A column of a ledger's batch: the file's index, or a column of the file's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     File,

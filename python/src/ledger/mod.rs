@@ -1,4 +1,4 @@
-//! The class `Ledger`: events kept in files until they were sent. `contents` reads what is there.
+//! The class `Ledger`: events kept in files until sent. `contents` reads the files.
 
 pub mod batches;
 pub mod contents;
@@ -51,7 +51,7 @@ use crate::log::split::{PySplit, of_format};
 const _: () = assert!(ledger::Options::RECORD_BYTES_MAX == 1_048_576);
 
 thread_local! {
-    /// What a function for the header or the footer raised in this thread's fetch.
+    /// The exception of a function for the header or the footer in this thread's fetch.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -75,7 +75,7 @@ pub struct PyLedger {
     side: Side,
     mode: Mode,
     owner: Owner,
-    /// Of this handle alone.
+    /// A number of this handle alone.
     token: u64,
 }
 

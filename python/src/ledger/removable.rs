@@ -1,4 +1,4 @@
-//! The class `Removable`: which file of a ledger is to be removed.
+//! The class `Removable`: the identity of a ledger's file to remove.
 
 use deedbook::ledger::Removable;
 use deedbook::storage::FileId;
@@ -23,8 +23,9 @@ impl PyRemovable {
     }
 }
 
-/// An inode is used again for a later file. What shows that it was is the birth, so a file without
-/// one is named only for as long as its handle lives, which keeps it open.
+/// A later file may reuse an inode. Only the birth time tells the files apart. A file without a
+/// birth time is therefore named only during the life of its handle, because the handle keeps the
+/// file open.
 fn check_born(py: Python<'_>, born_ns: u64) -> PyResult<()> {
     match born_ns {
         0 => {

@@ -24,7 +24,7 @@ use crate::log::split::PySplit;
 #[pyclass(frozen, name = "LedgerSnapshot", module = "deedbook")]
 pub struct PyLedgerSnapshot {
     contents: Contents,
-    /// Whether the path named one file, which must be there then.
+    /// Whether the path names a file. A named file must exist.
     single: bool,
     closed: AtomicBool,
 }
@@ -40,7 +40,7 @@ impl PyLedgerSnapshot {
         }
     }
 
-    /// The files that are read, or one of them: finished ones, and one that was named.
+    /// The files to read, or a single file of them: all finished files, or the named file.
     fn wanted(&self, index: Option<u32>) -> Result<Contents> {
         self.check_open()?;
         let mut wanted = self.contents.clone();

@@ -53,15 +53,15 @@ impl Format {
     }
 }
 
-/// Where a walk begins and ends, by what records are found by in the format.
+/// The bounds of a walk, by the format's positions.
 pub type Range = (Option<u64>, Option<u64>);
 
-/// A range as the core takes it.
+/// A range for the core.
 pub fn bounds<T>(start: Option<T>, stop: Option<T>) -> (Bound<T>, Bound<T>) {
     (start.map_or(Unbounded, Included), stop.map_or(Unbounded, Excluded))
 }
 
-/// A log of any format. Positions are what its records are found by: event numbers, or LSNs.
+/// A log of any format. Positions are event numbers or LSNs.
 pub trait AnyLog: Send + Sync {
     fn format(&self) -> Format;
     fn path(&self) -> &Path;
@@ -79,7 +79,7 @@ pub trait AnyLog: Send + Sync {
     fn durable_end(&self) -> Result<Option<u64>>;
     fn refresh(&self) -> Result<u64>;
     fn wait_durable(&self, position: u64) -> Result<()>;
-    /// What `repr` says of an open log.
+    /// The `repr` of an open log.
     fn state(&self) -> Result<String>;
     fn walk(&self, range: Range, on_corrupt: OnCorrupt) -> Result<Box<dyn Walk>>;
     fn walk_back(&self, range: Range) -> Result<Box<dyn Walk>>;
@@ -109,7 +109,7 @@ impl Default for How {
     }
 }
 
-/// What the core's logs of all formats have under the same names.
+/// The common methods of the core's logs.
 macro_rules! same {
     ($format:ident) => {
         fn format(&self) -> Format {

@@ -45,7 +45,7 @@ pub fn on_corrupt(py: Python<'_>, word: &str) -> PyResult<OnCorrupt> {
     }
 }
 
-/// Batches of any format, with what they passed over.
+/// Batches of any format, with the skipped damage.
 pub trait Batches: Iterator<Item = deedbook::Result<RecordBatch>> + Send {
     fn schema(&self) -> SchemaRef;
     fn damages(&self) -> &[Damage];
@@ -100,8 +100,8 @@ pub fn stream_of<'py>(
     capsule(py, batches, Damages::default(), requested_schema)
 }
 
-/// Shared by a stream and the capsule that it became. A thread that locks it needs nothing else, so it
-/// may be locked with or without the GIL.
+/// Shared by a stream and the stream's capsule. A thread with the lock needs nothing else, so a
+/// thread may lock with or without the GIL.
 type Damages = Arc<Mutex<Vec<Damage>>>;
 
 fn note(damages: &Damages, batches: &dyn Batches) {
@@ -178,7 +178,7 @@ impl BatchStream {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
         loop {
             match self.next_batch(py)? {
-                // Where a filter matches little: a long walk listens to Ctrl-C.
+                // A filter may match little, so a long walk listens to Ctrl-C.
                 Some(batch) if batch.num_rows() == 0 => check_signals(py)?,
                 batch => return Ok(batch.map(PyRecordBatch::new)),
             }

@@ -1,4 +1,4 @@
-//! The class `Bookmark`: where a reader goes on later.
+//! The class `Bookmark`: the place at which a reader goes on later.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! The class `Log`: what every log has, whatever its format.
+//! The class `Log`: the common methods of logs of all formats.
 
 pub mod any_log;
 pub mod batches;

@@ -1,4 +1,4 @@
-//! Events as Arrow record batches: of a store, or of a part of it.
+//! Events as Arrow record batches, from a store or from a part of a store.
 
 use deedbook::OnCorrupt;
 use deedbook::jobs::Split;
@@ -9,7 +9,7 @@ use crate::common::errors::OrRaise;
 use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, columns};
 use crate::nostr::arguments as words;
 
-/// Which events, and what of them.
+/// The choice of events and columns.
 pub struct Picked {
     columns: Vec<Column>,
     rows: usize,

@@ -11,11 +11,11 @@ use crate::log::iterators::locked;
 use crate::nostr::event::PyEvent;
 use crate::nostr::reports::{PyEventFault, passed_over};
 
-/// So many events are read while the GIL is released, or so many bytes of them.
+/// The most events, or bytes of events, to read without the GIL.
 const AHEAD_EVENTS: usize = 64;
 const AHEAD_BYTES: usize = 1 << 18;
 
-/// Where events come from.
+/// The source of events.
 pub enum Walk {
     Events(Box<Events>),
     Query(Query),
@@ -32,7 +32,7 @@ impl Walk {
 
 struct State {
     walk: Walk,
-    /// Read ahead; an error is the last of them.
+    /// Events read ahead; an error is the last item.
     ready: VecDeque<deedbook::Result<StoredEvent>>,
 }
 
