@@ -1,4 +1,4 @@
-"""Ledger: files of events in a directory, each closed for good once it is finished."""
+"""Ledger: files of events in a directory, each closed for good once finished."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from deedbook._text import count, damage_text
 __all__ = ["LEDGER"]
 
 DEFAULT_BASE = "events"
-"""What a new ledger's files end with."""
+"""The last part of the file names of a new ledger."""
 
 
 class _LedgerInfo(FormatInfo):
-    """LedgerStore's files: closed, numbered, removed once they were sent."""
+    """LedgerStore's files: closed, numbered, removed once sent."""
 
     name = "ledger"
     title = "ledger"
@@ -54,11 +54,11 @@ class _LedgerInfo(FormatInfo):
     read_options = ("base",)
 
     def open_store(self, path: str, base: str | None) -> Ledger:
-        """The ledger of a base, or the only one there."""
+        """The ledger of a base, or the only ledger."""
         return Ledger.open(path, "a", base=base)
 
     def open(self, path: str, mode: str, **options: Any) -> Ledger:
-        """The ledger of a base, or the only one there, to read or to append."""
+        """The ledger of a base, or the only ledger, to read or to append."""
         return Ledger.open(path, mode, **options)  # type: ignore[arg-type]
 
     @contextmanager
@@ -75,7 +75,7 @@ class _LedgerInfo(FormatInfo):
         return Entry(number, after, record.payload, facts, "payload", label)
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
-        """What a check of every file of every ledger tells: a ledger keeps no counts."""
+        """The result of checking every file of every ledger, because a ledger keeps no counts."""
         directory = path if os.path.isdir(path) else os.path.dirname(os.path.abspath(path))
         bases = _asked(path, **options)
         ledgers = [Summary.of(path, directory, base) for base in bases]
@@ -97,18 +97,18 @@ class _LedgerInfo(FormatInfo):
         return Description(facts, rows, any(ledger.corrupt for ledger in ledgers))
 
     def stats_of(self, handle: Ledger) -> Stats | None:
-        """Of a ledger that appends."""
+        """The counters of a ledger that appends."""
         return None if handle.mode == "r" else handle.stats().log
 
     def readers(self, path: str) -> Mapping[str, Ledger]:
-        """A snapshot of each ledger there."""
+        """A snapshot of each ledger."""
         bases = _asked(path)
         if len(bases) == 1:
             return {"": Ledger.open(path, base=bases[0])}
         return {base: Ledger.open(path, base=base) for base in bases}
 
     def figures(self, handle: Ledger) -> Figures:
-        """What the files' names and sizes tell: a ledger keeps no counts."""
+        """The facts of the files' names and sizes, because a ledger keeps no counts."""
         path, base, files = handle.path, handle.base, handle.files
         directory = path if os.path.isdir(path) else os.path.dirname(path)
         return Figures(
@@ -119,14 +119,14 @@ class _LedgerInfo(FormatInfo):
         )
 
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
-        """Check every file, of every ledger there if ``base`` is not given."""
+        """Check every file, by default of every ledger."""
         checked: list[LedgerFileReport] = []
         for base in _asked(path, **options):
             checked += Ledger.verify(path, base=base, progress=progress).files
         return self.outcome(path, checked)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
-        """A part for each file; a record that is just being written may look torn."""
+        """A part for each file. An unfinished record may look torn."""
         parts = []
         for one in checked["files"]:
             part = part_of(os.path.basename(one["file"]["path"]), one["report"])
@@ -135,7 +135,7 @@ class _LedgerInfo(FormatInfo):
         return parts
 
     def data_files(self, path: str, **options: Any) -> list[str]:
-        """The files of the ledger asked for, or of all there."""
+        """The files of the given ledger, or of all ledgers."""
         found: list[str] = []
         for base in _asked(path, **options):
             with Ledger.open(path, base=base) as snapshot:
@@ -143,7 +143,7 @@ class _LedgerInfo(FormatInfo):
         return found
 
     def outcome(self, path: str, report: Sequence[LedgerFileReport]) -> Outcome:
-        """What the reports of a ledger's files say."""
+        """The outcome of the reports on a ledger's files."""
         bad = [one for one in report if not _is_fine(one)]
         records = sum(one.report.records for one in report)
         lines = [
@@ -168,12 +168,12 @@ class _Passed(NamedTuple):
 
 
 class _Events:
-    """A ledger as ``cat`` reads it."""
+    """A ledger for ``cat``."""
 
     def __init__(self, snapshot: Ledger) -> None:
         self._snapshot = snapshot
         self._given: dict[int, int | None] = {}
-        """How many records of a file `last` and `follow` gave; None: all that it will have."""
+        """The number of a file's records returned by `last` and `follow`; None: all, for good."""
         self._single = not os.path.isdir(snapshot.path)
         active = 0 if self._single else sum(file.active for file in snapshot.files)
         self.left_out = f"left out {count(active, 'file')} being written" if active else None
@@ -190,7 +190,7 @@ class _Events:
             yield from self._snapshot.payloads(*_whole(file))
 
     def last(self, records: int) -> tuple[list[LedgerRecord], CorruptError | None]:
-        """The last records, those of files that are being written too, and what damage was met."""
+        """The last records, also of unfinished files, and the damage met."""
         found: list[LedgerRecord] = []
         damage: CorruptError | None = None
         for file in reversed(self._snapshot.files):
@@ -207,11 +207,11 @@ class _Events:
         return found, damage
 
     def follow(self, patience: float) -> Iterator[LedgerRecord | None]:
-        """The records that `last` did not read, as they come; None where there is none now.
+        """The records after `last`, as appended; None while no record is new.
 
-        Files that are being written are read, too: each again from its beginning, as a record in it
-        is found by those before it, and a file is small. What is written and sent between two looks
-        is not seen.
+        Unfinished files are read, too. Each look reads a file from the beginning, because records
+        are found only in order, and a file is small. Records written and sent between two looks are
+        not seen.
         """
         files = self._snapshot.files
         while True:
@@ -226,7 +226,7 @@ class _Events:
                 files = snapshot.files
 
     def _new_of(self, file: LedgerFileInfo) -> Iterator[LedgerRecord]:
-        """The records of a file that were not given. A finished one is done with after that."""
+        """The records of a file not yet returned. After a finished file, no more follow."""
         given = self._given.get(file.index, 0) or 0
         try:
             with Ledger.open(file.path) as snapshot:
@@ -272,12 +272,12 @@ class _Around:
 
 
 def _whole(file: LedgerFileInfo) -> tuple[tuple[int, int], tuple[int, int]]:
-    """From the first record of a file to before that of the next one."""
+    """From the first record of a file to before the first record of the next file."""
     return (file.index, 0), (file.index + 1, 0)
 
 
 def _asked(path: str, base: str | None = None) -> list[str]:
-    """The base asked for, that of a single file, or all in a directory."""
+    """The given base, the base of a single file, or all bases in a directory."""
     if base is not None:
         return [base]
     if os.path.isdir(path):
@@ -287,7 +287,7 @@ def _asked(path: str, base: str | None = None) -> list[str]:
 
 
 def _is_fine(checked: LedgerFileReport) -> bool:
-    """Whether a file is whole; a record that is just being written may look torn."""
+    """Whether a file is whole. An unfinished record may look torn."""
     report = checked.report
     return report.verdict != "corrupt" if checked.file.active else report.ok
 

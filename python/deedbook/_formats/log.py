@@ -1,4 +1,4 @@
-"""A format whose paths are logs: what the commands show of one, whatever its format."""
+"""The base of formats whose paths are logs: the common output of the commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LogT = TypeVar("LogT", Book, Pier, Wal)
 
 
 class LogView(View, Protocol):
-    """A log as ``cat`` reads it."""
+    """A log for ``cat``."""
 
     @property
     def first(self) -> int:
@@ -44,14 +44,14 @@ class LogView(View, Protocol):
         """The record at a position."""
 
     def reversed(self, start: int | None, stop: int | None) -> Iterable[Any]:
-        """The records of a range, the newest first."""
+        """The records of a range, newest first."""
 
     def follow(self, start: int, timeout_seconds: float | None) -> Iterable[Any]:
         """The records from a position on, waiting for more."""
 
 
 class LogInfo(FormatInfo, Generic[LogT]):
-    """A format whose paths are logs: one thing with a beginning and an end, which can be mended."""
+    """A format whose paths are logs, each with a beginning and an end, and a repair."""
 
     log: type[LogT]
 
@@ -59,11 +59,11 @@ class LogInfo(FormatInfo, Generic[LogT]):
 
     @abstractmethod
     def view(self, log: LogT) -> LogView:
-        """The log as ``cat`` reads it."""
+        """The log for ``cat``."""
 
     @abstractmethod
     def files(self, log: LogT) -> Sequence[str]:
-        """The files that hold the log's records."""
+        """The files with the log's records."""
 
     def sidecar(self, log: LogT) -> str:
         """The log's directory of mark, index and lock."""
@@ -73,29 +73,29 @@ class LogInfo(FormatInfo, Generic[LogT]):
 
     @abstractmethod
     def size_bytes(self, log: LogT) -> int:
-        """Bytes that the log takes."""
+        """Bytes of the log."""
 
     @abstractmethod
     def facts(self, log: LogT) -> dict[str, Any]:
-        """What ``info --json`` shows beside the keys that all formats share."""
+        """The format's own keys of ``info --json``."""
 
     @abstractmethod
     def rows(self, log: LogT) -> list[tuple[str, str]]:
-        """What ``info`` shows of layout, records, size and durability."""
+        """The lines of ``info`` on layout, records, size and durability."""
 
     @abstractmethod
     def extent_text(self, bounds: tuple[int, int], end: int) -> str:
-        """From where to where a log goes whose last byte is before ``end``: ``events 1..5``."""
+        """The bounds of a log whose last byte is before ``end``: ``events 1..5``."""
 
     @abstractmethod
     def prefix_end_text(self, bounds: tuple[int, int] | None, end: int) -> str:
-        """The place up to which a damaged log has no gap: ``event 5``."""
+        """The last place of a damaged log before the first gap: ``event 5``."""
 
     @abstractmethod
     def loss_at(self, loss: Loss) -> str:
-        """Where acknowledged records are missing: ``event 812``, ``lsn 4,096``."""
+        """The place of missing acknowledged records: ``event 812``, ``lsn 4,096``."""
 
-    # -- what follows from these
+    # -- derived methods
 
     def open(self, path: str, mode: str, **options: Any) -> LogT:
         """As the log's class."""
@@ -109,20 +109,20 @@ class LogInfo(FormatInfo, Generic[LogT]):
             yield self.view(log)
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
-        """What opening the log for reading tells."""
+        """The facts of opening the log for reading."""
         with self.open(path, "r", **options) as log:
             writer = writer_of(self.sidecar(log))
             facts, rows = _facts(found, self, log, writer), _rows(found, self, log, writer)
         return Description(facts, rows, facts["recovery"]["verdict"] == "corrupt")
 
     def figures(self, handle: LogT) -> Figures:
-        """What the log says of itself."""
+        """The facts of the log."""
         recovery = handle.recovery
         return Figures(
             bytes=self.size_bytes(handle),
             files=len(self.files(handle)),
             records=len(handle),
-            # Where it is not known how many are lost, one is.
+            # If the number of lost records is unknown, count a single loss.
             lost_records=0 if recovery.loss is None else max(1, recovery.loss.records),
             is_damaged=recovery.verdict == "corrupt",
         )
@@ -132,21 +132,21 @@ class LogInfo(FormatInfo, Generic[LogT]):
         return self.outcome(path, self.log.verify(path, progress=progress, **options))
 
     def outcome(self, path: str, report: Any) -> Outcome:
-        """What a `deedbook.reports.VerifyReport` says."""
+        """The outcome of a `deedbook.reports.VerifyReport`."""
         return Outcome(report.ok, report.to_dict(), _verify_lines(path, self, report))
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
-        """The log, from its first byte on."""
+        """The log, from the first byte on."""
         return [part_of(os.path.basename(os.path.abspath(path)), checked)]
 
     def data_files(self, path: str, **options: Any) -> list[str]:
-        """Those of the opened log."""
+        """The counters of the opened log."""
         with self.open(path, "r", **options) as log:
             return list(self.files(log))
 
 
 def loss_text(info: LogInfo[Any], report: Any) -> str | None:
-    """The acknowledged records that a report misses; None if it misses none."""
+    """The acknowledged records missing in a report; None without a loss."""
     loss = report.loss
     if loss is None:
         return None
@@ -156,7 +156,7 @@ def loss_text(info: LogInfo[Any], report: Any) -> str | None:
 
 
 def _facts(found: Found, info: LogInfo[Any], log: Any, writer: Writer) -> dict[str, Any]:
-    """What all logs have, under the same keys, and what only this format has."""
+    """The keys common to all logs, and the format's own keys."""
     facts = {
         "path": log.path,
         "format": info.name,
@@ -225,7 +225,7 @@ def _recovery_text(recovery: Any) -> str:
 
 
 def _is_only_unwritten(recovery: Any) -> bool:
-    """Whether only zeros follow: space that a writer, alive or killed, took beforehand."""
+    """Whether only zeros follow: space reserved by a writer, alive or killed."""
     return bool(recovery.verdict == "open")
 
 
@@ -254,7 +254,7 @@ def _verify_lines(path: str, info: LogInfo[Any], report: Any) -> list[str]:
 
 
 def _intact_text(info: LogInfo[Any], report: Any) -> str:
-    """How many records are intact, of how many where that is known."""
+    """The number of intact records, with the total if known."""
     lost = [damage.records_lost for damage in report.damages]
     if not lost or None in lost:
         are = "is" if report.records == 1 else "are"

@@ -54,7 +54,7 @@ class _NostrInfo(FormatInfo):
 
     @contextmanager
     def read(self, path: str, **options: Any) -> Iterator[_Events]:
-        """The events that count, in the order in which they were stored."""
+        """The visible events, in the order of their storing."""
         with EventStore.open(path) as store:
             yield _Events(store)
 
@@ -66,7 +66,7 @@ class _NostrInfo(FormatInfo):
         return Entry(segment, None, payload, facts, "event", f"{segment}:{offset}")
 
     def describe(self, path: str, found: Found, **options: Any) -> Description:
-        """What the manifest and the sizes of files tell; no event is read."""
+        """The facts of the manifest and the sizes of files, without a read of events."""
         with EventStore.open(path) as store:
             path, is_loss, history = store.path, store.opening.is_loss, store.history
         manifest = _manifest(path)
@@ -92,7 +92,7 @@ class _NostrInfo(FormatInfo):
         return Description(facts, rows, False)
 
     def figures(self, handle: EventStore) -> Figures:
-        """What the sizes of files tell, and the manifest, which is that of the last checkpoint."""
+        """The facts of the sizes of files, and of the last checkpoint's manifest."""
         manifest = _manifest(handle.path)
         data = _bytes_below(os.path.join(handle.path, "data"))
         return Figures(
@@ -118,7 +118,7 @@ class _NostrInfo(FormatInfo):
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """A part for each segment's file, with the first faults of the report.
 
-        And one for each damaged file of the write-ahead log.
+        And a part for each damaged file of the write-ahead log.
         """
         found: dict[str, list[Stretch]] = {file: [] for file in self.data_files(path)}
         numbers = {int(os.path.basename(file).split(".")[1]): file for file in found}
@@ -144,7 +144,7 @@ class _NostrInfo(FormatInfo):
         return [os.path.join(folder, name) for name in ordered]
 
     def outcome(self, path: str, report: EventStoreReport) -> Outcome:
-        """What the report of a store says."""
+        """The outcome of a store's report."""
         verdict = "ok" if report.ok else count(report.faults, "fault")
         lines = [
             f"{path}: {verdict}, {count(report.live, 'event')}, {report.deleted:,} deleted,"
@@ -173,7 +173,7 @@ class _Passed(NamedTuple):
 
 
 class _Events:
-    """A store as ``cat`` reads it."""
+    """A store for ``cat``."""
 
     left_out = None
 
@@ -187,7 +187,7 @@ class _Events:
         return _within(self._store.iter(reverse=True), start, stop)
 
     def last(self, records: int) -> tuple[list[Event], CorruptError | None]:
-        """The last events, and what damage was met before them."""
+        """The last events, and the damage before the events."""
         newest: list[Event] = []
         try:
             for event in islice(self._store.iter(reverse=True), records):
@@ -234,7 +234,7 @@ def _is_within(segment: int, start: int | None, stop: int | None) -> bool:
 
 
 def _manifest(path: str) -> dict[str, Any]:
-    """What the manifest says; nothing if it is not there: the next opening for writing makes it.
+    """The facts of the manifest; empty without one: the next writer makes the manifest.
 
     Fields of the wrong type are left out.
     """
@@ -252,7 +252,7 @@ def _bytes_below(directory: str) -> int:
 
 
 def _allocated_below(directory: str) -> int:
-    """Without the holes of files."""
+    """Bytes without the holes of files."""
     return sum(
         min(found.st_size, getattr(found, "st_blocks", found.st_size) * 512)
         for found in _files(directory)
@@ -269,7 +269,7 @@ def _files(directory: str) -> Iterable[os.stat_result]:
 
 
 def _time(seconds: Any) -> str | None:
-    """In UTC; None for a time that never was."""
+    """The time in UTC; None for an impossible time."""
     if not isinstance(seconds, int) or not 0 < seconds < 2**37:
         return None
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
