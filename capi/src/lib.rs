@@ -1,6 +1,7 @@
-//! The functions `u3_book_*` of Urbit's Book for C, and `deedbook_detect`, as `include/book.h` declares them.
+//! The functions `u3_book_*` of Urbit's Book for C, and `deedbook_detect`, as declared in
+//! `include/book.h`.
 //!
-//! They are thin: the module `log` does what they do. Here pointers become references and results
+//! The functions are thin: the module `log` does the work. Here pointers become references, results
 //! become loobeans, and no panic crosses the border.
 
 // The pointers of C become references here.
@@ -27,7 +28,7 @@ pub const C3N: u8 = 1;
 /// `u3_book`: an open log.
 pub struct U3Book(Log);
 
-/// `u3_book_walk`: a walk over events. Its members are those of the header.
+/// `u3_book_walk`: a walk over events. The members are the header's.
 #[repr(C)]
 pub struct U3BookWalk {
     walk: *mut Walk,
@@ -37,9 +38,9 @@ pub struct U3BookWalk {
     live: u8,
 }
 
-/// What `u3_book_read` calls.
+/// The callback of `u3_book_read`.
 pub type ReadEvent = unsafe extern "C" fn(*mut c_void, u64, size_t, *mut c_void) -> u8;
-/// What `u3_book_read_meta` calls.
+/// The callback of `u3_book_read_meta`.
 pub type ReadMeta = unsafe extern "C" fn(*mut c_void, ssize_t, *mut c_void);
 
 /// Open the log in a directory; null if that fails.
@@ -87,7 +88,7 @@ pub unsafe extern "C" fn u3_book_stat(path: *const c_char) {
     });
 }
 
-/// Copy a log beside its writer, or bring such a copy up to date.
+/// Copy a log next to its writer, or bring such a copy up to date.
 ///
 /// # Safety
 ///
@@ -141,7 +142,7 @@ pub unsafe extern "C" fn u3_book_save(
         let count = usize::try_from(len).map_err(|_| misuse("more events than memory"))?;
         check(count == 0 || !(buffers.is_null() || sizes.is_null()), "no events")?;
         let events = (0..count).map(|at| {
-            // SAFETY: below `count`, so both arrays have it by the caller's promise.
+            // SAFETY: `at` is below `count`, and the caller promises `count` items in both arrays.
             let (buffer, size) = unsafe { (*buffers.add(at), *sizes.add(at)) };
             // SAFETY: as above, for the buffer and its size.
             unsafe { bytes_of(buffer, size) }
@@ -250,7 +251,7 @@ pub unsafe extern "C" fn u3_book_walk_init(
     });
     let live = if begun.is_some() { C3Y } else { C3N };
     let begun = begun.unwrap_or(ptr::null_mut());
-    // SAFETY: not null, and can be written by the caller's promise. What was there is not read.
+    // SAFETY: not null, and writable by the caller's promise. The old contents are not read.
     unsafe { walk.write(U3BookWalk { walk: begun, next, last, offset: 0, live }) };
     live
 }
@@ -271,7 +272,7 @@ pub unsafe extern "C" fn u3_book_walk_next(
     if state.live != C3Y || size.is_null() || buffer.is_null() {
         return C3N;
     }
-    // SAFETY: while it lives, the walk is from Box::into_raw, and nothing else has it.
+    // SAFETY: a live walk is from Box::into_raw, and has no other owner.
     let Some(steps) = (unsafe { state.walk.as_mut() }) else { return C3N };
     let step = guarded(|| {
         let Some((event, bytes)) = steps.next()? else { return Ok(None) };
@@ -316,7 +317,7 @@ pub unsafe extern "C" fn u3_book_walk_done(walk: *mut U3BookWalk) {
     }
 }
 
-/// The name of the format at a path; null where no log is, and where that is not certain.
+/// The name of the format at a path; null without a log, or if the format is uncertain.
 ///
 /// # Safety
 ///
@@ -334,7 +335,7 @@ pub unsafe extern "C" fn deedbook_detect(path: *const c_char) -> *const c_char {
     name.map_or(ptr::null(), CStr::as_ptr)
 }
 
-/// The value; `None` after an error or a panic, of which standard error tells.
+/// The value; `None` after an error or a panic, with a line on standard error.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Some(value),
@@ -342,7 +343,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Option<T> {
             complain(&error.to_string());
             None
         }
-        // The hook for panics has said what it was.
+        // The panic hook has printed the message.
         Err(_) => None,
     }
 }
@@ -359,9 +360,9 @@ fn check(holds: bool, what: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(misuse(what)) }
 }
 
-/// Bytes in memory that `free` takes.
+/// Bytes in memory that the caller releases with `free`.
 fn copied(bytes: &[u8]) -> Result<*mut c_void> {
-    // SAFETY: any size may be asked for; one byte at least, as null would mean that there is none.
+    // SAFETY: `malloc` accepts any size; at least one byte, because null would mean an error.
     let memory = unsafe { libc::malloc(bytes.len().max(1)) };
     check(!memory.is_null(), "no memory for the event")?;
     // SAFETY: the memory is new, and has at least as many bytes.

@@ -1,4 +1,4 @@
-//! What the functions do, without C: the rules that vere's own code has, over [`Book`].
+//! The work of the functions, without C: the rules of vere's own code, over [`Book`].
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use deedbook::report::Repair;
 use deedbook::{Error, ErrorKind, Result};
 use deedbook::{Mode, OnCorrupt, Recovery};
 
-/// Bytes of the mug, which a buffer begins with.
+/// Bytes of the mug at the begin of a buffer.
 const MUG_BYTES: usize = 4;
 
 /// An open log.
@@ -15,14 +15,14 @@ pub struct Log {
     book: Book,
 }
 
-/// A walk over events that were all there when it began.
+/// A walk over events, all present when the walk began.
 pub struct Walk {
     cursor: deedbook::Cursor<deedbook::book::BookFormat>,
 }
 
-/// How a log is opened. One that is there keeps its layout; a new one in a directory named `0iN` gets that
-/// of vere's head. Not as the specification says (`Recovery::Spec`), which cuts alike: what is refused
-/// first can be told.
+/// The options of opening a log. An existing log keeps its layout; a new log in a directory named
+/// `0iN` gets the layout of vere's head. Not `Recovery::Spec`, which cuts the same bytes: `Valid`
+/// first refuses the log, and the refusal can be printed.
 fn options(path: &Path) -> Options {
     let is_new = path.join(LOG_NAME).metadata().map_or(true, |log| log.len() == 0);
     let in_slots = is_new && epoch_in_name(path).is_some();
@@ -31,9 +31,9 @@ fn options(path: &Path) -> Options {
 }
 
 impl Log {
-    /// Open a log, creating it if it is missing. Vere goes on with what is intact whatever is lost,
-    /// so what the log refuses for damage is repaired; all that is cut is saved beside it, and a loss
-    /// is noted.
+    /// Open a log, or create a missing one. Vere goes on with the intact events after any loss. A
+    /// log refused for damage is therefore repaired: the cut bytes are saved next to the log, and
+    /// the loss is noted.
     pub fn init(path: &Path) -> Result<Self> {
         let options = options(path);
         let open = || options.open(path, Mode::Append);
@@ -54,17 +54,18 @@ impl Log {
         self.book.close_keeping_files()
     }
 
-    /// First and last event; zeros without events. In the layout `slots` the event before the first one
-    /// instead of the first, because vere's head gives what its header has, and its callers know that.
+    /// First and last event; zeros without events. In the layout `slots`, the event before the
+    /// first one instead of the first: vere's head returns its header's value, and the callers
+    /// know.
     pub fn gulf(&self) -> Result<(u64, u64)> {
         let Some(bounds) = self.book.bounds()? else { return Ok((0, 0)) };
         let before = u64::from(self.book.layout() == Layout::Slots);
         Ok((bounds.start().saturating_sub(before), *bounds.end()))
     }
 
-    /// Append events, each with its mug, the first of which must get that number.
+    /// Append events, each with its mug. The first one must get the number `event`.
     pub fn save(&self, event: u64, events: &[&[u8]], epoch: u64) -> Result<()> {
-        // Of a log with events, only the number is compared, as vere does; in one without, the first
+        // In a log with events, only the number is compared, as in vere. In an empty log, the first
         // event must follow its epoch.
         let epoch = self.book.bounds()?.is_none().then_some(epoch);
         let mut batch = self.book.batch();
@@ -79,7 +80,7 @@ impl Log {
         self.book.append_batch(&batch, Some(event), epoch).map(drop)
     }
 
-    /// The events from one to another, both included, all of which must be there.
+    /// The events from `first` to `last`, both included. All of them must be in the log.
     pub fn walk(&self, first: u64, last: u64) -> Result<Walk> {
         let refuse = |message| Err(Error::new(ErrorKind::OutOfRange, message));
         let Some(bounds) = self.book.bounds()? else {
@@ -96,7 +97,7 @@ impl Log {
     /// The bytes of a key of the metadata; zeros where nothing was saved.
     pub fn read_meta(&self, key: &str) -> Result<Vec<u8>> {
         let bytes = self.book.read_meta(key)?;
-        // A file that was never saved reads as zeros, which have the key's size.
+        // A file never saved reads as zeros, as many as the key's size.
         Ok(bytes.unwrap_or_else(|| vec![0; size_of_key(key)]))
     }
 
@@ -129,14 +130,14 @@ impl Log {
 }
 
 impl Walk {
-    /// The next event with its mug, as one buffer; `None` after the last one.
+    /// The next event with its mug, in one buffer; `None` after the last one.
     pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(DeedRef { event, mug, jam, .. }) = self.cursor.next()? else { return Ok(None) };
         Ok(Some((event.unwrap_or(0), [&mug.to_le_bytes()[..], jam].concat())))
     }
 }
 
-/// What is in a log, in lines.
+/// The facts about a log, in lines.
 pub fn stat(path: &Path) -> Result<Vec<String>> {
     let book = Book::open(path)?;
     let (first, last) = book.bounds()?.map_or((0, 0), |bounds| (*bounds.start(), *bounds.end()));
@@ -162,7 +163,7 @@ pub fn stat(path: &Path) -> Result<Vec<String>> {
 /// A line on standard error.
 pub fn complain(what: &str) {
     use std::io::Write;
-    // Where nothing reads it, the return value still tells.
+    // If nobody reads standard error, the return value still reports the failure.
     let _ = writeln!(std::io::stderr(), "book: {what}");
 }
 

@@ -1456,9 +1456,9 @@ class Ledger:
         *,
         progress: Callable[[int], object] | None = None,
     ) -> BackupReport:
-        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+        """Copy the log, or bring a copy up to date; see `deedbook.backup`.
 
-        A handle for appending is synced first, so the copy has all its appends.
+        A writer syncs first, so the copy has all appended records.
         """
     def stats(self) -> LedgerStats:
         """Counters of this handle since its opening."""
@@ -2576,9 +2576,9 @@ class EventStore:
         *,
         progress: Callable[[int], object] | None = None,
     ) -> BackupReport:
-        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+        """Copy the log, or bring a copy up to date; see `deedbook.backup`.
 
-        A handle for appending is synced first, so the copy has all its appends.
+        A writer syncs first, so the copy has all appended records.
         """
     def close(self) -> None:
         """Make a `checkpoint`, and close.
@@ -3132,9 +3132,9 @@ class Log(Generic[_R]):
         *,
         progress: Callable[[int], object] | None = None,
     ) -> BackupReport:
-        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+        """Copy the log, or bring a copy up to date; see `deedbook.backup`.
 
-        A handle for appending is synced first, so the copy has all its appends.
+        A writer syncs first, so the copy has all appended records.
         """
     def stats(self) -> Stats:
         """Counters of this handle since its opening."""
@@ -3861,9 +3861,9 @@ class Pier:
         *,
         progress: Callable[[int], object] | None = None,
     ) -> BackupReport:
-        """Copy the log, or bring such a copy up to date; see `deedbook.backup`.
+        """Copy the log, or bring a copy up to date; see `deedbook.backup`.
 
-        A handle for appending is synced first, so the copy has all its appends.
+        A writer syncs first, so the copy has all appended records.
         """
     def sync(self) -> None:
         """Wait until every deed appended so far is on stable storage."""

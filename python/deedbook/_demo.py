@@ -1,8 +1,9 @@
 """``deedbook demo --small``: a writer is killed again and again, and its acknowledgements counted.
 
-It needs nothing but this package. The processes, the SIGKILLs and the log are real. What is checked
-after each kill: the log has every event that the writer acknowledged, and each event in it is, byte
-for byte, the input line of its number. It ends with a picture in the terminal and a page of HTML.
+The demo needs only this package. The processes, the SIGKILLs and the log are real. The check after
+each kill: the log has every event that the writer acknowledged, and each event in the log is, byte
+for byte, the input line of its number. The demo ends with a picture in the terminal and a page of
+HTML.
 
 The writer is ``python -m deedbook._demo LOG INPUT STOP BATCH``.
 """
@@ -39,7 +40,7 @@ ATTEMPTS: Final = 6
 KILL_FROM, KILL_TO = 1 / 3, 2 / 3
 MARKER: Final = ".deedbook-demo"
 _CHARS: Final = 48
-"""Of a bar in the terminal."""
+"""Width of a bar in the terminal."""
 _COLOURS: Final = {"#": "\x1b[34m", "+": "\x1b[33m", "x": "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"
 
@@ -48,7 +49,7 @@ Rows = list[tuple[str, ...]]
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text is all that the user needs. ``code`` is the exit code."""
+    """The demo cannot go on. The text is written for the user; ``code`` is the exit code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
@@ -57,7 +58,7 @@ class DemoError(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One statement about the log that was put to the test."""
+    """One tested statement about the log."""
 
     name: str
     ok: bool
@@ -66,7 +67,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The output directory and the places in it."""
+    """The output directory and its files."""
 
     root: Path
 
@@ -86,15 +87,15 @@ class Workspace:
         return self.root / "report"
 
     def made(self) -> list[Path]:
-        """Everything that a run makes: the only names that are ever removed."""
+        """All files of a run, the only names that the demo ever removes."""
         reports = (self.report.with_suffix(suffix) for suffix in (".json", ".html"))
         return [self.generated, self.log, *reports]
 
     def prepare(self, source: Path | None) -> None:
         """Make the output directory, or clear the output of a former run.
 
-        Raises `DemoError` where the directory holds anything but a former output, or where the
-        input is one of the files that would be cleared.
+        Raises `DemoError` if the directory holds anything but a former output, or if the input is
+        one of the files to clear.
         """
         root = self.root
         if root.exists() and not root.is_dir():
@@ -116,7 +117,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Source:
-    """The input: event k of the log shall be line k of this file."""
+    """The input: event k of the log must be line k of this file."""
 
     path: Path
     generated: bool
@@ -134,20 +135,20 @@ def read_lines(path: Path, start: int, stop: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Kill:
-    """One SIGKILL in the middle of writing, and the state of the log after it."""
+    """One SIGKILL in the middle of writing, and the state of the log afterwards."""
 
     number: int
     after_events: int
-    """The count of acknowledged events that was waited for."""
+    """The count of acknowledged events before the kill."""
     delay_ms: float
-    """Wait after that count, a random part of the time that a batch takes."""
+    """Wait after the count, a random part of the time of a batch."""
     returncode: int
     resumed_at: int
-    """Last event that this writer found when it began."""
+    """Last event in the log when this writer began."""
     acknowledged: int
-    """Last event that it acknowledged before it died."""
+    """Last event acknowledged by the writer before the kill."""
     last: int
-    """Last event in the log when it was opened again."""
+    """Last event in the log after the kill."""
     equal: bool
     """Whether all events found are byte-equal to their lines."""
     recovery: dict[str, Any]
@@ -171,12 +172,12 @@ class Writing:
 
 
 class Missed(Exception):
-    """The writer was done before the kill reached it."""
+    """The writer was done before the kill."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """All that a run found."""
+    """All results of a run."""
 
     source: Source
     writing: Writing
@@ -199,7 +200,7 @@ class Result:
 
     @property
     def title(self) -> str:
-        """What was done, and the outcome."""
+        """The test and its outcome."""
         kills = len(self.writing.kills)
         return f"{self.source.lines:,} events, writer killed {kills} times, {self.verdict}"
 
@@ -207,14 +208,14 @@ class Result:
 def run(args: argparse.Namespace) -> int:
     """Run the demo.
 
-    Returns 0 if every check passed, 1 if one failed or the demo could not go on, 2 if an argument
-    is of no use. Raises BrokenPipeError if the reader of standard output went away.
+    Returns 0 if every check passed, 1 if a check failed or the demo could not go on, 2 for a
+    useless argument. Raises BrokenPipeError if the reader of standard output went away.
     """
     return guarded(lambda: _run(args))
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Run a demo; what an environment can cause is one line on standard error."""
+    """Run a demo; an error of the environment is one line on standard error."""
     try:
         return work()
     except DemoError as error:
@@ -262,7 +263,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def require(source: Path | None) -> None:
-    """Raise `DemoError` (exit code 2) where no process can be killed, or there is no such input."""
+    """Raise `DemoError` (exit code 2) if no process can be killed, or the input is missing."""
     if not hasattr(signal, "SIGKILL"):
         raise DemoError("this system has no SIGKILL, and the demo is about surviving it", 2)
     if source is not None and not source.is_file():
@@ -289,7 +290,7 @@ def _stock(path: Path, generated: bool, lines_max: int | None) -> Source:
 
 
 def _sum(writing: Writing, source: Source) -> Check:
-    """Whether each writer went on where the log stood, and all of them together wrote the input."""
+    """Whether each writer went on at the log's end, and all of them together wrote the input."""
     found = [kill.last for kill in writing.kills]
     begun = [kill.resumed_at for kill in writing.kills]
     parts = [last - first for first, last in zip(begun, found, strict=True)]
@@ -320,8 +321,8 @@ def _read(space: Workspace, source: Source) -> Iterator[Check]:
 def write_with_kills(log: Path, source: Source, seed: int, say: Say, kills: int = KILLS) -> Writing:
     """Write the whole input; kill the writer ``kills`` times on the way.
 
-    An input so small that a writer is done before the kill lands is written again from the
-    start, in smaller batches. Raises `DemoError` where that does not help either.
+    If the input is too small and a writer ends before the kill, the input is written again from the
+    start, in smaller batches. Raises `DemoError` if smaller batches do not help either.
     """
     if source.lines < LINES_MIN:
         raise DemoError(
@@ -330,12 +331,12 @@ def write_with_kills(log: Path, source: Source, seed: int, say: Say, kills: int 
             2,
         )
     batch = max(1, min(BATCH_LINES_MAX, source.lines // BATCHES_MIN))
-    # What each recovery found is printed below; Python would print it a second time where nothing
-    # handles its log records.
+    # The demo prints each recovery below. Without a handler, Python would print the log records of
+    # the recovery a second time.
     logging.getLogger("deedbook").addHandler(logging.NullHandler())
     for attempt in range(1, ATTEMPTS + 1):
         remove(log)
-        # Not before the result is sure: what a failed attempt says would only confuse.
+        # Printed after the result is sure: the lines of a failed attempt would only confuse.
         words: list[str] = []
         try:
             writing = _attempt(log, source, batch, attempt, Random(seed), kills, words.append)
@@ -400,12 +401,12 @@ def _kill_once(
             while acknowledged < target and (line := writer.stdout.readline()).strip().isdigit():
                 acknowledged = int(line)
                 batches += 1
-            # A part of the time of a batch, so that the kill meets appending as well as syncing.
+            # A part of the time of a batch: the kill then meets appending as well as syncing.
             delay = part * (time.monotonic() - began) / max(1, batches)
             time.sleep(delay)
             if writer.poll() is None:
                 writer.send_signal(signal.SIGKILL)
-            # What it said before it died counts: it acknowledged that, too.
+            # Lines written before the kill count as acknowledgements, too.
             words = writer.stdout.read().split()
             returncode = writer.wait()
         finally:
@@ -426,7 +427,7 @@ def _kill_once(
 
 
 def _finish(log: Path, source: Source, batch: int) -> int:
-    """Let a writer do the rest undisturbed; return the last event it acknowledged."""
+    """Let a writer do the rest undisturbed; return the last acknowledged event."""
     with _start(log, source, batch) as writer:
         try:
             assert writer.stdout is not None
@@ -447,7 +448,7 @@ def _last_words(writer: subprocess.Popen[bytes]) -> str:
 
 
 def look(log: Path, source: Source) -> tuple[int, bool, dict[str, Any]]:
-    """Open the log for writing, as its next writer would, and compare it with the input.
+    """Open the log for writing, as its next writer would, and compare the events with the input.
 
     Returns the last event, whether all events equal their lines, and the recovery report.
     """
@@ -470,7 +471,7 @@ def tell_recovery(report: dict[str, Any]) -> str:
 
 
 def checks_of(writing: Writing, source: Source) -> list[Check]:
-    """The checks that the writing itself allows."""
+    """The checks on the writing itself."""
     checks = []
     for kill in writing.kills:
         name = f"kill {kill.number}"
@@ -518,16 +519,16 @@ def _write(log: Path, source: Path, stop: int, batch: int) -> None:
         _tell(str(book.last))
         lines = read_lines(source, book.last + 1, stop + 1)
         while jams := list(islice(lines, batch)):
-            # The number is stated, so that a mistake in resuming is an error and not a shift.
+            # With a stated number, a mistake in resuming is an error and not a shift.
             added = book.append_many(jams, atomic=True, event=book.last + 1)
             book.sync()
-            # On stable storage from here on, so it may be acknowledged.
+            # The events are on stable storage now, and may be acknowledged.
             _tell(str(added.last))
     _tell("closed")
 
 
 def _tell(word: str) -> None:
-    """Write a line in one unbuffered call: a reader never sees half of it."""
+    """Write a line in one unbuffered call: a reader never sees half a line."""
     os.write(1, f"{word}\n".encode())
 
 
@@ -542,7 +543,7 @@ def _write_as_process(arguments: list[str]) -> int:
     return 0
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 def check_rows(checks: Iterable[Check]) -> tuple[tuple[str, ...], Rows]:
@@ -594,7 +595,7 @@ def as_dict(result: Result) -> dict[str, Any]:
 
 
 def _picture(result: Result, coloured: bool) -> list[str]:
-    """A row for each writer: where it began, what it acknowledged, what was found after its end."""
+    """A row for each writer: its first event, acknowledged events, and events found after."""
     total = result.source.lines
     rows = [
         (f"writer {kill.number}", kill.resumed_at, kill.acknowledged, kill.last, True)
@@ -615,7 +616,7 @@ def _picture(result: Result, coloured: bool) -> list[str]:
 
 
 def _bar(begun: int, acknowledged: int, last: int, total: int, killed: bool) -> str:
-    """A row over the whole input. A writer that wrote anything has a mark of its own."""
+    """A row over the whole input. Each writer with an event has at least one mark."""
 
     def place(event: int) -> int:
         return event * _CHARS // max(1, total)
@@ -648,14 +649,14 @@ def _is_coloured() -> bool:
 
 
 def put(text: str, end: str = "\n") -> None:
-    """Print at once. What cannot be printed is escaped: the name of a file need not be UTF-8."""
+    """Print at once, with escapes for unprintable characters: a file's name need not be UTF-8."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     shown = escape_steering(text).encode(encoding, "backslashreplace")
     print(shown.decode(encoding), end=end, flush=True)
 
 
 def put_json(text: str) -> None:
-    """Print an object as it is, or with JSON's own escapes where the output cannot have it so."""
+    """Print an object, with JSON's own escapes if the output's encoding needs them."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -664,7 +665,7 @@ def put_json(text: str) -> None:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file of the report; of a name in it, what is not UTF-8 is escaped."""
+    """Write a file of the report; bytes of a name that are not UTF-8 are escaped."""
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
@@ -744,7 +745,7 @@ def _body(result: Result) -> Iterator[str]:
 
 
 def _lost(result: Result) -> int:
-    """Acknowledged events that were not found after a kill."""
+    """Acknowledged events missing after a kill."""
     return sum(max(0, kill.acknowledged - kill.last) for kill in result.writing.kills)
 
 

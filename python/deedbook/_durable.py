@@ -1,4 +1,4 @@
-"""Files that are replaced whole, and names that a power cut does not take."""
+"""Files replaced as a whole, and names that survive a power cut."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
 
 
 class Unnamed:
-    """A file that is written beside its place, and gets its name once its bytes are durable.
+    """A file written next to its place, and named once its bytes are durable.
 
-    A context manager. If the file has no name at the end, it is removed.
+    A context manager. A file without a name at the end is removed.
     """
 
     def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
@@ -36,14 +36,14 @@ class Unnamed:
 
     @classmethod
     def beside(cls, folder: str | os.PathLike[str], prefix: str, suffix: str = "") -> Unnamed:
-        """Create the file in a folder, under a name that no other writer has. Raises OSError."""
+        """Create the file in a folder, under a name that no other writer uses. Raises OSError."""
         fd, path = tempfile.mkstemp(suffix, prefix, folder)
         return cls(open(fd, "wb"), path)
 
     def name(self, target: str | os.PathLike[str]) -> None:
         """Sync the file and put it in the place of ``target``. Raises OSError.
 
-        The caller syncs the folder. After a power cut before that, the old file may be there.
+        The caller syncs the folder. After an earlier power cut, the old file may be back.
         """
         assert self._path is not None
         self.file.flush()
@@ -64,7 +64,7 @@ class Unnamed:
 
 
 def store_json(file: Path, value: Mapping[str, Any], mode: int = 0o666) -> None:
-    """Replace a file by one with this JSON, on stable storage when this returns. Raises OSError."""
+    """Replace a file by a new one with ``value`` as JSON, durable on return. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = unfinished(file)
     with Unnamed(create_new(new, mode), new) as written:
@@ -74,7 +74,7 @@ def store_json(file: Path, value: Mapping[str, Any], mode: int = 0o666) -> None:
 
 
 def unfinished(file: Path) -> Path:
-    """What `store_json` leaves beside a file where it is killed; the next one writes over it."""
+    """The file that a killed `store_json` leaves; the next call writes over it."""
     return file.with_name(f".{file.name}.new")
 
 
@@ -87,8 +87,8 @@ def load_json(file: Path) -> dict[str, Any] | None:
 
 
 def sync_file(file: Path) -> None:
-    """Put what a file holds on stable storage. Raises OSError."""
-    # Windows syncs only what is open for writing; elsewhere the file may be read-only.
+    """Put a file's bytes on stable storage. Raises OSError."""
+    # Windows syncs only files opened for writing; elsewhere the file may be read-only.
     with open_regular(file, os.O_RDWR if os.name == "nt" else os.O_RDONLY) as opened:
         os.fsync(opened.fileno())
 
@@ -104,7 +104,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_folders(top: Path, files: Iterable[Path]) -> None:
-    """The same of ``top``'s own name, and of all folders from there down to these files."""
+    """Sync ``top``'s own name, and all folders from there down to these files."""
     folders = {top.parent, top}
     for file in files:
         folders.update(parent for parent in file.parents if parent.is_relative_to(top))

@@ -1,6 +1,6 @@
 """The exceptions of Deedbook, one to one with the `ErrorKind` of the Rust core.
 
-Every exception carries the place and, for writes, what is known of durability:
+Every exception carries the place and, for writes, the durability:
 
 - ``kind``: the name of the error kind, for example ``"corrupt"``.
 - ``format``: the log format (``"book"``), or ``None``.
@@ -33,12 +33,12 @@ __all__ = [
 
 
 class Error(Exception):
-    """Base of all errors raised by Deedbook: catch it for whatever may go wrong with a log.
+    """Base of all errors raised by Deedbook: catch it for any failure of a log.
 
     ``kind``: the name of the error kind, for example ``"corrupt"``. ``format``: the log format, for
-    example ``"book"``, ``path``: the file concerned, and ``offset``: the byte in it; None where
-    there is none. ``durable``: of a write ``"no"`` (not in the log) or ``"unknown"`` (it may be in
-    the log after a restart; reopen it and look), else None.
+    example ``"book"``, ``path``: the file concerned, and ``offset``: the byte in the file; None if
+    there is none. ``durable``: after a write ``"no"`` (not in the log) or ``"unknown"`` (possibly
+    in the log after a restart; reopen the log and look), else None.
     """
 
     kind: str = "error"
@@ -49,28 +49,28 @@ class Error(Exception):
 
 
 class IoError(Error, OSError):
-    """The operating system refused an operation, or a function of the caller failed one.
+    """The operating system refused an operation, or a function of the caller failed.
 
-    ``errno`` and ``filename`` are set if the system gave a number; what a function raised is the
-    ``__cause__``. Remove the cause (space, permissions, the function) and do it again; after a
-    failed sync the handle is poisoned (`PoisonedError`), so reopen the log first.
+    ``errno`` and ``filename`` are set if the system gave a number. The exception of a function is
+    the ``__cause__``. Remove the cause (space, permissions, the function) and try again. A failed
+    sync poisons the handle (`PoisonedError`): reopen the log first.
     """
 
     kind = "io"
 
 
 class MissingError(IoError, FileNotFoundError):
-    """The log, or a file that belongs to it, does not exist.
+    """The log, or one of its files, does not exist.
 
-    Raised on opening for reading, and by checks. Compare the path; mode ``"a"`` creates the log. If
-    it was there, put it back from a copy.
+    Raised on opening for reading, and by checks. Compare the path; mode ``"a"`` creates the log.
+    Put a lost log back from a copy.
     """
 
     kind = "missing"
 
 
 class AlreadyExistsError(IoError, FileExistsError):
-    """A log is created where one exists, or a copy is to be written where something lies.
+    """A log is created in the place of an existing one, or a copy would replace a file.
 
     Raised by ``create``, mode ``"x"``, salvages and exports, which replace nothing. Open the log
     with mode ``"a"``, or name another path.
@@ -82,18 +82,18 @@ class AlreadyExistsError(IoError, FileExistsError):
 class NotALogError(Error):
     """The file is not of the format: wrong magic, version, size, file type, or another log.
 
-    Raised on opening and checking; nothing was changed. Compare the path; the text names the format
-    that lies there, if one does, and `deedbook.open` takes any of them.
+    Raised on opening and checking; nothing was changed. Compare the path. The text names the format
+    found at the path, if any, and `deedbook.open` opens all formats.
     """
 
     kind = "not_a_log"
 
 
 class UnsupportedError(Error):
-    """The file is of a known layout that this version cannot do this with.
+    """This version cannot do the operation with the file's layout.
 
-    Raised for an LMDB environment opened as a book, a layout that is only read, or a truncation of
-    a single file. The text says what can be done instead, such as converting or migrating.
+    Raised for an LMDB environment opened as a book, a read-only layout, or a truncation of a single
+    file. The text names an alternative, such as converting or migrating.
     """
 
     kind = "unsupported"
@@ -102,9 +102,9 @@ class UnsupportedError(Error):
 class CorruptError(Error):
     """Damage with intact records after it; ``next_intact`` is the byte of the next one.
 
-    ``reason`` says what is wrong, with both values. Raised by reads that meet the damage, and on
-    opening for appending; nothing was changed. ``verify`` lists all damage, ``on_corrupt="skip"``
-    reads past it, ``salvage`` copies what is intact to a new log.
+    ``reason`` names the cause, with both values. Raised by reads of the damage, and on opening for
+    appending; nothing was changed. ``verify`` lists all damage, ``on_corrupt="skip"`` reads past
+    it, ``salvage`` copies the intact records to a new log.
     """
 
     kind = "corrupt"
@@ -113,11 +113,11 @@ class CorruptError(Error):
 
 
 class LostRecordsError(CorruptError):
-    """Records that were acknowledged as durable are missing or damaged.
+    """Records acknowledged as durable are missing or damaged.
 
-    Raised on opening for appending, so that none takes their place unseen; nothing was changed. Put
-    the log back from a copy that has them, or let ``repair`` go on without them
-    (``accept_loss=True``): the loss stays noted in ``recovery.loss``.
+    Raised on opening for appending: new records must not take the lost ones' place unseen. Nothing
+    was changed. Put the log back from a copy with the records, or let ``repair`` go on without them
+    (``accept_loss=True``); ``recovery.loss`` keeps a note of the loss.
     """
 
     kind = "lost_records"
@@ -126,9 +126,9 @@ class LostRecordsError(CorruptError):
 class LockedError(Error):
     """Another writer holds the log; ``holder`` is its process id, if known.
 
-    Raised on opening for writing, and by repairs. A log has one writer: let that one end, or send
-    it what is to be appended, or wait for it with ``lock_timeout``. Reading needs no lock. A lock
-    ends with its process.
+    Raised on opening for writing, and by repairs. A log has one writer: let the writer end, or send
+    your records to it, or wait with ``lock_timeout``. Reading needs no lock. The lock ends with the
+    writer's process.
     """
 
     kind = "locked"
@@ -136,10 +136,10 @@ class LockedError(Error):
 
 
 class PoisonedError(Error):
-    """An earlier sync of this handle failed, or a write that could not be cut off again.
+    """An earlier sync of this handle failed, or a write that could not be removed again.
 
-    What is on the disk is not known then. Raised by each later write; reads go on. Remove the
-    cause, close the handle and open the log again: that finds out which records are there.
+    The contents of the disk are then unknown. Raised by each later write; reads go on. Remove the
+    cause, close the handle and open the log again: opening finds the records on the disk.
     ``durable`` is ``"no"`` for a later append, which was never begun, and ``"unknown"`` for a sync.
     """
 
@@ -147,7 +147,7 @@ class PoisonedError(Error):
 
 
 class ReadOnlyError(Error):
-    """A write through a handle that was opened for reading.
+    """A write through a handle opened for reading.
 
     Nothing was written. Open the log with mode ``"a"``.
     """
@@ -165,7 +165,7 @@ class ClosedError(Error, ValueError):
 
 
 class ForkedError(Error):
-    """A call on a handle that was opened before a fork, in the child.
+    """A call in a child process, on a handle opened before the fork.
 
     The handle stays the parent's. Open the log in the child, or start processes by ``spawn``.
     """
@@ -174,27 +174,27 @@ class ForkedError(Error):
 
 
 class OutOfRangeError(Error, IndexError):
-    """No record with that number, or none begins at that position.
+    """No record has that number, or no record begins at that position.
 
-    Raised by reads and truncations; ``bounds`` says which records there are. A prefix may have been
-    dropped meanwhile.
+    Raised by reads and truncations; ``bounds`` has the first and last record. A prefix may have
+    been dropped meanwhile.
     """
 
     kind = "out_of_range"
 
 
 class ContiguityError(Error):
-    """An event number that would leave a gap, or repeat one; or an epoch that differs.
+    """An event number that would leave a gap, or repeat a number; or an epoch that differs.
 
-    Raised by appends that say which number they expect, and by `Pier.roll` where the last epoch is
-    empty; nothing was appended. Compare with ``last``: another writer may have gone on.
+    Raised by appends with an expected number, and by `Pier.roll` if the last epoch is empty;
+    nothing was appended. Compare with ``last``: another writer may have gone on.
     """
 
     kind = "contiguity"
 
 
 class TooLargeError(Error, ValueError):
-    """A record, or what is asked for at once, is beyond the format's or the caller's limit.
+    """A record, or the size of a request, is beyond the format's or the caller's limit.
 
     Nothing of the record was written. Raise the limit given on opening, or split the payload.
     """
@@ -205,12 +205,12 @@ class TooLargeError(Error, ValueError):
 class InvalidArgumentError(Error, ValueError):
     """An argument outside its domain.
 
-    Nothing was done. The text names the argument, its value and what is allowed.
+    Nothing was done. The text names the argument, its value and the allowed values.
     """
 
     kind = "invalid_argument"
 
 
 for _name in __all__:
-    # Shown, and pickled, by the name that users import; and so in Spark's errors.
+    # Shown and pickled by the public name, also in Spark's errors.
     globals()[_name].__module__ = "deedbook"

@@ -1,8 +1,8 @@
 """The package by which Spark finds the ``deedbook`` format without registration.
 
-Once per JVM, Spark imports every top-level package named ``pyspark_*`` and takes its
-``DefaultSource``; an import error in one breaks the look-up for all. So this module imports
-nothing but pyspark, which is loaded already: the native module and pyarrow wait until a
+Once per JVM, Spark imports every top-level package named ``pyspark_*`` and uses its
+``DefaultSource``. An import error in one package breaks the look-up for all. For this reason, the
+module imports only pyspark, which is loaded already. The native module and pyarrow wait until a
 ``deedbook`` source is used.
 """
 
@@ -26,8 +26,8 @@ __all__ = ["DefaultSource"]
 class DefaultSource(DataSource):
     """The data source of ``spark.read``, ``readStream``, ``write`` and ``writeStream``.
 
-    See `deedbook.spark`.
-    Spark makes it on the driver from the options of the read, and pickles it.
+    See `deedbook.spark`. Spark makes the source on the driver from the options of the read, and
+    pickles it.
     """
 
     _found: Any = None
@@ -38,20 +38,20 @@ class DefaultSource(DataSource):
         return "deedbook"
 
     def schema(self) -> StructType:
-        """The columns that the options ask for, when the user gives no schema.
+        """The columns by the options, if the user gives no schema.
 
-        Checks the options and that there is a log at the path.
+        Checks the options, and the path for a log.
 
         Raises `deedbook.InvalidArgumentError` and `deedbook.MissingError`.
         """
         from deedbook.spark import _reader
 
-        # Spark keeps this object for the reader that it makes next: logs are looked for once.
+        # Spark keeps this object for the next reader: one search for logs is enough.
         self._found = _reader.detected(self.options)
         schema = _reader.default_schema(self.options, self._found)
         if "pysail" not in sys.modules:
             return schema
-        # Sail, whose server is this process, takes a time zone from a pyarrow schema alone.
+        # Sail, whose server is this process, reads a time zone from a pyarrow schema only.
         from pyspark.sql.pandas.types import to_arrow_schema
 
         return to_arrow_schema(schema, timezone="UTC")  # type: ignore[return-value]
@@ -59,15 +59,15 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The batch reader of the columns of ``schema``.
 
-        Raises `deedbook.InvalidArgumentError` for an option or a schema that does not fit, and
-        `deedbook.MissingError` where there is no log.
+        Raises `deedbook.InvalidArgumentError` for a wrong option or schema, and
+        `deedbook.MissingError` if there is no log.
         """
         from deedbook.spark import _reader
 
         return _reader.make_reader(self.options, schema, self._found)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """The stream reader of the columns of ``schema``. Its first call raises what is wrong."""
+        """The stream reader of the columns of ``schema``. The reader's first call raises errors."""
         from deedbook.spark import _stream
 
         return _stream.DeedbookStreamReader(self.options, schema)
@@ -75,7 +75,7 @@ class DefaultSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The batch writer of a DataFrame of this schema, in mode ``append``.
 
-        Raises `deedbook.InvalidArgumentError` for a mode, an option or a column that does not fit.
+        Raises `deedbook.InvalidArgumentError` for a wrong mode, option or column.
         """
         from deedbook.spark import _writer
 

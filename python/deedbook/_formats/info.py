@@ -1,4 +1,4 @@
-"""What a log format says of itself, so that nothing else asks which format it is."""
+"""The description of a log format. No other module asks which format a log has."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Passed(Protocol):
 
     @property
     def offset(self) -> int:
-        """Its first byte."""
+        """First byte of the stretch."""
 
     @property
     def end(self) -> int:
-        """The byte after it."""
+        """First byte after the stretch."""
 
     @property
     def reason(self) -> str:
-        """What is wrong."""
+        """The cause of the damage."""
 
 
 class Skipping(Protocol):
@@ -33,17 +33,17 @@ class Skipping(Protocol):
 
     @property
     def damages(self) -> Sequence[Passed]:
-        """The stretches passed over so far."""
+        """The stretches skipped so far."""
 
     def __iter__(self) -> Iterator[Any]: ...
 
 
 class View(Protocol):
-    """Records as ``cat`` reads them. Positions are event numbers, LSNs, or indexes of files."""
+    """Records as read by ``cat``. Positions are event numbers, LSNs, or indexes of files."""
 
     @property
     def left_out(self) -> str | None:
-        """What is there and is not read, in words."""
+        """The parts of the log that are not read, in words."""
 
     def records(self, start: int | None, stop: int | None) -> Iterable[Any]:
         """The records of a range, which may reach beyond the end."""
@@ -56,21 +56,21 @@ class View(Protocol):
 
 
 class Entry(NamedTuple):
-    """One record, in the terms that all formats share."""
+    """One record, in the terms of all formats."""
 
     position: int | None
     """None where damage hid the number."""
     next_position: int | None
     payload: bytes
     facts: dict[str, Any]
-    """What JSON shows before the payload."""
+    """Fields before the payload in JSON."""
     payload_name: str
     label: str | None = None
-    """What stands before the payload in text, where that is not the position."""
+    """Text before the payload, if other than the position."""
 
 
 class Description(NamedTuple):
-    """What ``info`` shows."""
+    """The output of ``info``."""
 
     facts: dict[str, Any]
     """For JSON."""
@@ -80,12 +80,12 @@ class Description(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a handle says at once of its log. None: not known, or nothing that the format has."""
+    """The facts that a handle knows at once. None: not known, or unknown to the format."""
 
     bytes: int
-    """Bytes of its records."""
+    """Bytes of the records."""
     files: int
-    """Files that hold them."""
+    """Files with the records."""
     records: int | None = None
     end: int | None = None
     """The last event, or the LSN after the last record."""
@@ -94,24 +94,24 @@ class Figures(NamedTuple):
     unsynced_records: int | None = None
     """Records after the durable end."""
     lost_records: int | None = None
-    """Acknowledged records that are known to be lost."""
+    """Acknowledged records known to be lost."""
     is_damaged: bool | None = None
-    """Whether opening met damage, or a loss that was noted."""
+    """Whether opening met damage, or a noted loss."""
     consumers: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    """By name: the position that each needs next, and how far the end is from there."""
+    """By name: the next position of each consumer, and the distance to the end."""
     lag_unit: Literal["bytes", "records"] = "bytes"
-    """In which that is counted."""
+    """The unit of the distance."""
     quarantined_files: int | None = None
-    """Damaged files that were set aside."""
+    """Damaged files set aside."""
 
 
 class Outcome(NamedTuple):
-    """What ``verify`` or ``salvage`` found."""
+    """The result of ``verify`` or ``salvage``."""
 
     ok: bool
-    """Whether the log is as it should be."""
+    """Whether the log is undamaged."""
     facts: dict[str, Any]
-    """For JSON, beside the paths and the format."""
+    """Values for JSON, next to the paths and the format."""
     lines: list[str]
     """The same in words."""
 
@@ -125,40 +125,40 @@ class Stretch(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A stretch of a log's bytes that is counted from one beginning, and what is damaged in it."""
+    """A stretch of a log's bytes with one beginning, and its damage."""
 
     name: str
     begin: int
     end: int
-    """After its last byte; also if acknowledged bytes before it are not there."""
+    """The byte after the last one, also if acknowledged bytes before it are missing."""
     damages: tuple[Stretch, ...]
 
 
 class Progress(Protocol):
-    """Called with bytes done and bytes in all; what it raises ends the call."""
+    """Called with bytes done and bytes in all; an exception ends the call."""
 
     def __call__(self, done: int, total: int, /) -> object: ...
 
 
 class Found(NamedTuple):
-    """What lies at a path."""
+    """The log at a path."""
 
     format: FormatInfo
-    """Its format."""
+    """Format of the log."""
     saved: bool = False
-    """Whether it is the end of a log, saved in a file of its own before it was cut."""
+    """Whether the file is the saved end of a log that was cut."""
     saved_offset: int | None = None
-    """Byte of that log at which it began, where its name says so."""
+    """The first byte of the saved end in its log, if the file's name has it."""
 
 
 class FormatInfo(ABC):
-    """One format: how what lies at a path is opened, read, checked and described.
+    """One format: how its logs are opened, read, checked and described.
 
-    A further format is one more subclass, its instance in `deedbook._formats.FORMATS`, and its rule
-    in `deedbook::detect` of the crate. For a format whose paths are logs,
-    `deedbook._formats.log.LogInfo` does most of it.
+    To add a format, add a subclass, its instance in `deedbook._formats.FORMATS`, and its rule in
+    `deedbook::detect` of the crate. If the format's paths are logs, `deedbook._formats.log.LogInfo`
+    does most of the work.
 
-    ``options`` are those that `read_options` names; one that was not given is left out.
+    ``options`` are those named by `read_options`; an option not given is left out.
     """
 
     name: ClassVar[str]
@@ -166,64 +166,64 @@ class FormatInfo(ABC):
     title: ClassVar[str]
     """In a sentence: ``holds a {title}``."""
     noun: ClassVar[str]
-    """One record."""
+    """The word for one record."""
     position: ClassVar[str]
-    """What a range of ``cat`` counts."""
+    """The unit of a range of ``cat``."""
     position_min: ClassVar[int] = 0
     columns: ClassVar[tuple[str, ...]]
-    """The facts of an `Entry`, all of them whole numbers."""
+    """The facts of an `Entry`, all of them integers."""
     is_position_of_one: ClassVar[bool] = True
-    """Whether a position is that of one record; else several may share it."""
+    """Whether a position belongs to one record; otherwise several may share a position."""
     log: type[Any]
-    """The class of a handle that appends."""
+    """The class of an appending handle."""
     packed: ClassVar[bytes | None] = None
-    """Payloads that begin so may be several in one record."""
+    """The first bytes of a record with possibly several payloads."""
     read_options: ClassVar[tuple[str, ...]] = ()
-    """Options that say which of several things at a path is meant."""
+    """Options that choose among several logs at a path."""
 
-    # -- what is there
+    # -- present logs
 
     def is_there(self, path: str | os.PathLike[str]) -> bool:
-        """Whether this format certainly lies at a path, by a quick look."""
+        """Whether a quick look is sure of this format at a path."""
         return _is_at(path, self.name)
 
-    # -- what can be done with it
+    # -- operations
 
     @abstractmethod
     def open(self, path: str, mode: str, **options: Any) -> Any:
-        """What `deedbook.open` gives."""
+        """The result of `deedbook.open`."""
 
     def open_store(self, path: str, base: str | None) -> Any:
-        """A handle that changes no record, to be asked for its ``transactions``."""
+        """A handle for its ``transactions`` only; no record is changed."""
         return self.log.open(path)
 
     @abstractmethod
     def read(self, path: str, **options: Any) -> AbstractContextManager[View]:
-        """What ``cat`` reads."""
+        """The records for ``cat``."""
 
     @abstractmethod
     def entry(self, record: Any) -> Entry:
-        """A record in the terms that all formats share."""
+        """A record in the terms of all formats."""
 
     @abstractmethod
     def describe(self, path: str, found: Found, **options: Any) -> Description:
-        """What ``info`` shows."""
+        """The output of ``info``."""
 
     def is_handle(self, handle: object) -> bool:
-        """Whether this is an open log of the format."""
+        """Whether the object is an open log of the format."""
         return isinstance(handle, self.log)
 
     def stats_of(self, handle: Any) -> Stats | None:
-        """What a handle that appends counted of itself; None of one that only reads."""
+        """The counts of an appending handle; None for a read-only one."""
         return None if handle.mode == "r" else handle.stats()
 
     def readers(self, path: str) -> Mapping[str, Any]:
-        """What lies at a path, opened for reading, by a name that tells it from others there."""
+        """The logs at a path, opened for reading, each by a name unique there."""
         return {"": self.open(path, "r")}
 
     @abstractmethod
     def figures(self, handle: Any) -> Figures:
-        """What an open log says at once of what it holds; no record is read."""
+        """The figures that an open log knows without reading records."""
 
     @abstractmethod
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
@@ -231,19 +231,19 @@ class FormatInfo(ABC):
 
     @abstractmethod
     def outcome(self, path: str, report: Any) -> Outcome:
-        """What `verify` says of a report: the log's; of a ledger, those of its files."""
+        """The outcome of `verify`, from the report of the log or those of a ledger's files."""
 
     @abstractmethod
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
-        """Where damage lies, by the facts of an `Outcome` of `verify`."""
+        """The places of damage, from the facts of an `Outcome` of `verify`."""
 
     @abstractmethod
     def data_files(self, path: str, **options: Any) -> list[str]:
-        """The files that hold the records at a path, in their order. Raises as opening does."""
+        """The files with the records at a path, in order. Raises as opening does."""
 
 
 def size_of(file: str) -> int:
-    """Its bytes; 0 if it is gone: a sender, retention and a compaction remove files."""
+    """Bytes of a file; 0 if a sender, retention or a compaction removed the file."""
     try:
         return os.path.getsize(file)
     except FileNotFoundError:
@@ -251,9 +251,9 @@ def size_of(file: str) -> int:
 
 
 def part_of(name: str, checked: Mapping[str, Any], begin: int = 0) -> Part:
-    """One log as a part, by the plain values of a `deedbook.reports.VerifyReport`.
+    """One log as a part, from the plain values of a `deedbook.reports.VerifyReport`.
 
-    Acknowledged bytes that are not there at the end are damage, too.
+    Acknowledged bytes missing at the end are damage, too.
     """
     damages = [Stretch(one["offset"], one["end"], one["reason"]) for one in checked["damages"]]
     end, durable = checked["file_end"], checked["durable_end"] or 0

@@ -18,10 +18,10 @@ use crate::common::arguments::number;
 use crate::common::errors::{OrRaise, invalid};
 use crate::common::logging::check_signals;
 
-/// Appended with one write; larger ones are no faster and take memory.
+/// Bytes appended with one write. Larger parts are no faster and need memory.
 pub const PART_BYTES: usize = 256 << 10;
 
-/// Mugs beside the jams: none, or exactly as many.
+/// Mugs of the jams: none, or exactly as many.
 enum Mugs<'py> {
     None,
     Each(Bound<'py, PyIterator>),
@@ -74,15 +74,15 @@ fn collect<'py>(
 
 /// Takes an endless stream of records and appends it in parts.
 pub trait Sink: Send {
-    /// The column of a table that has the payload.
+    /// The column of a table with the payload.
     const COLUMN: &'static str;
 
     fn push(&mut self, mug: u32, payload: &[u8]) -> deedbook::Result<()>;
-    /// Whether it is to be flushed before it takes more.
+    /// Whether the sink must be flushed before the next record.
     fn is_full(&self) -> bool {
         false
     }
-    /// After an error the batch is dropped: the error says how many of its records are appended.
+    /// After an error the batch is dropped; the error has the number of records already appended.
     fn flush(&mut self) -> deedbook::Result<()> {
         Ok(())
     }
@@ -150,7 +150,7 @@ struct Recorder<'a> {
     batch: deedbook::Batch<WalFormat>,
     first: Option<Lsn>,
     taken: u64,
-    /// Bytes of the last record, with its header.
+    /// Bytes of the last record, including the header.
     last_len: usize,
     end: u64,
 }
@@ -187,8 +187,7 @@ impl Sink for Recorder<'_> {
     }
 }
 
-/// Append everything that an iterable or an Arrow object gives. What came before an error stays
-/// appended.
+/// Append every record of an iterable or an Arrow object. Records before an error stay appended.
 pub fn append_records(
     wal: &Wal,
     limit: Limit,
@@ -215,7 +214,7 @@ pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("__arrow_c_stream__")? || object.hasattr("__arrow_c_array__")?)
 }
 
-/// Whether deeds are appended as one batch, and what is checked of it.
+/// Whether deeds are appended as one batch, and the checks of the batch.
 #[derive(Clone, Copy)]
 pub struct Batched {
     pub atomic: bool,
@@ -223,8 +222,8 @@ pub struct Batched {
     pub epoch: Option<u64>,
 }
 
-/// Append everything that an iterable or an Arrow object gives. What came before an error stays
-/// appended, but for a batch.
+/// Append every record of an iterable or an Arrow object. Records before an error stay appended,
+/// except in a batch.
 pub fn append_many<'py>(
     book: &dyn Deeds,
     limit: Limit,
@@ -250,7 +249,7 @@ pub fn append_many<'py>(
     Ok(PyPositions(Range::Dense { first, end }))
 }
 
-/// Give a sink everything that an iterable or an Arrow object gives.
+/// Give a sink every record of an iterable or an Arrow object.
 pub fn feed<S: Sink>(
     sink: &mut S,
     limit: Limit,
@@ -290,7 +289,7 @@ fn feed_iterable<'py, S: Sink>(
 fn feed_arrow<S: Sink>(appender: &mut S, jams: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = jams.py();
     let reader = jams.extract::<AnyArray>()?.into_reader()?;
-    // The producer may need the GIL, so only our own work goes without it.
+    // The producer may need the GIL. Only our own work runs without the GIL.
     for array in reader {
         let array = array.map_err(|e| invalid(py, format!("arrow: {e}")))?;
         let row = appender.taken();

@@ -21,7 +21,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Refuse what is too long before it is copied.
+    /// Refuse long payloads before copying.
     fn check(self, py: Python<'_>, len: usize) -> PyResult<()> {
         let Self { format, noun, bytes_max } = self;
         match len as u64 <= bytes_max {
@@ -35,7 +35,7 @@ impl Limit {
     }
 }
 
-/// The bytes of an object, which do not change while the GIL is released.
+/// The bytes of an object, unchanged while the GIL is released.
 pub enum Payload<'a, 'py> {
     Borrowed(&'a [u8]),
     Copied(Vec<u8>),
@@ -52,8 +52,8 @@ impl AsRef<[u8]> for Payload<'_, '_> {
     }
 }
 
-/// The bytes of an object: borrowed from `bytes`, which cannot change. Anything else is copied,
-/// because another thread may change it as soon as the GIL is released.
+/// The bytes of an object: borrowed from `bytes`, which cannot change. Any other object is copied,
+/// because another thread may change the object once the GIL is released.
 pub fn bytes_of<'a, 'py>(
     object: &'a Bound<'py, PyAny>,
     limit: Limit,
@@ -80,7 +80,7 @@ pub fn bytes_of<'a, 'py>(
     Ok(Payload::Held(view.call_method0("tobytes")?.cast_into::<PyBytes>()?))
 }
 
-/// Take every item of an iterable, which may be endless; `take` gives the bytes that it took.
+/// Take every item of an iterable, which may be endless; `take` returns the bytes taken.
 pub fn each<'py>(
     items: &Bound<'py, PyAny>,
     mut take: impl FnMut(&Bound<'py, PyAny>) -> PyResult<usize>,

@@ -36,7 +36,7 @@ pub fn interruptible(timeout: LockTimeout) -> LockTimeout {
     timeout.checking(|| Python::attach(check_signals).map_err(io::Error::other))
 }
 
-/// The prefix that a log may drop; the age, in seconds, with the name of its parameter.
+/// The prefix that a log may drop; the age in seconds, with the name of its parameter.
 pub fn retention(
     py: Python<'_>,
     bytes_max: Option<u64>,
@@ -49,7 +49,7 @@ pub fn retention(
     Ok(retention)
 }
 
-/// A number in the range of its type; Python's own error does not say which argument is not.
+/// A number in the range of its type. Python's own error does not name the argument.
 pub fn number<'py, T>(given: &Bound<'py, PyAny>, name: &str) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -70,7 +70,7 @@ fn text(number: &Bound<'_, PyAny>) -> String {
     number.str().map_or_else(|_| "more than 4,300 digits".into(), |text| text.to_string())
 }
 
-/// One function for each name, for `from_py_with`, which takes a path.
+/// A function per name, for `from_py_with`, which needs a path.
 macro_rules! numbers {
     ($($name:ident),* $(,)?) => {
         /// Numbers by the names of their parameters.

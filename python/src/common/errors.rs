@@ -33,7 +33,7 @@ fn class_name(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The number that the kind itself says; no other is made up.
+/// The error number of a kind that has one; no other number is made up.
 fn errno_of(kind: ErrorKind) -> Option<i32> {
     match kind {
         ErrorKind::Missing => Some(2),
@@ -42,14 +42,14 @@ fn errno_of(kind: ErrorKind) -> Option<i32> {
     }
 }
 
-/// A limit of the caller's own is refused as that of a file system is.
+/// A limit of the caller's own is refused like a file system's quota.
 fn over_quota(py: Python<'_>, error: &Error) -> Option<i32> {
     let quota = error.io_source()?.kind() == std::io::ErrorKind::QuotaExceeded;
     py.import("errno").ok().filter(|_| quota)?.getattr("EDQUOT").ok()?.extract().ok()
 }
 
-/// The exception for an error. If a function of Python failed the call, what it raised is the cause;
-/// an interrupt is raised as it is.
+/// The exception for an error. If a function of Python failed the call, the function's exception is
+/// the cause; an interrupt is raised unchanged.
 pub fn to_py(py: Python<'_>, error: &Error) -> PyErr {
     let raised = error.io_source().and_then(|source| source.get_ref()?.downcast_ref::<PyErr>());
     let raised = raised.map(|raised| raised.clone_ref(py));
@@ -102,7 +102,7 @@ fn build<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
 
 /// `?` for the crate's results.
 pub trait OrRaise<T> {
-    /// The value, or the exception for the error; or that of a signal, see [`logging::raised`].
+    /// The value, or the exception for the error, or a signal's exception, see [`logging::raised`].
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 
@@ -111,7 +111,7 @@ impl<T: Send> OrRaise<T> for deedbook::Result<T> {
         let done = self.map_err(|error| to_py(py, &error));
         let Some(raised) = logging::raised() else { return done };
         match done {
-            // A log that was opened is closed, which may wait for a thread that logs.
+            // Dropping an opened log closes the log, and may wait for a thread that logs.
             Ok(value) => py.detach(|| drop(value)),
             Err(error) => raised.set_cause(py, Some(error)),
         }
@@ -124,7 +124,7 @@ pub fn invalid(py: Python<'_>, message: String) -> PyErr {
     to_py(py, &Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// An exception about what the system cannot do.
+/// An exception for an operation that the system does not support.
 pub fn unsupported(py: Python<'_>, message: &str) -> PyErr {
     to_py(py, &Error::new(ErrorKind::Unsupported, message))
 }

@@ -17,12 +17,12 @@ impl Owner {
         Self(std::process::id())
     }
 
-    /// Whether the handle came here by a fork: it is the parent's.
+    /// Whether the handle came here by a fork and belongs to the parent.
     pub fn is_another(self) -> bool {
         self.0 != std::process::id()
     }
 
-    /// The `repr` of a handle that cannot be asked.
+    /// The `repr` of an unusable handle.
     pub fn absent(self) -> String {
         match self.is_another() {
             true => format!("of process {}", self.0),
@@ -30,7 +30,7 @@ impl Owner {
         }
     }
 
-    /// Warn, as Python does of files, that a handle goes that was never closed.
+    /// Warn, as Python does for files, that a handle was never closed.
     pub fn warn_unclosed(self, class: &str, path: &Path, closed: bool) {
         if closed || self.is_another() {
             return;
@@ -62,7 +62,7 @@ fn is_ending(py: Python<'_>) -> PyResult<bool> {
     py.import("sys")?.call_method0("is_finalizing")?.is_truthy()
 }
 
-/// A log that lets go of the GIL when it goes: the last reference syncs and waits for locks.
+/// A log that is dropped without the GIL: the last reference syncs and waits for locks.
 pub struct Held<T: Send>(Option<T>);
 
 impl<T: Send> Held<T> {
@@ -85,7 +85,7 @@ impl<T: Send> Deref for Held<T> {
 impl<T: Send> Drop for Held<T> {
     fn drop(&mut self) {
         let log = self.0.take();
-        // While the interpreter ends, what is not called is dropped all the same.
+        // At the end of the interpreter, an uncalled closure is dropped all the same.
         Python::try_attach(|py| py.detach(|| drop(log)));
     }
 }
@@ -96,7 +96,7 @@ pub fn left(raised: &Bound<'_, PyAny>, closed: PyResult<()>) -> PyResult<()> {
     if raised.is_none() { closed } else { Ok(()) }
 }
 
-/// The number in `item in log`; None where no log can have it.
+/// The number in `item in log`; None for a number that no log can have.
 pub fn number_in(item: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<u64>> {
     let py = item.py();
     match item.extract::<i128>() {
@@ -109,7 +109,7 @@ pub fn number_in(item: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<u64>> {
     }
 }
 
-/// A record that was looked for: None if there is none with that number.
+/// The record of a search; None if no record has the number.
 pub fn found<T: Send>(py: Python<'_>, read: deedbook::Result<T>) -> PyResult<Option<T>> {
     match read {
         Err(error) if error.kind() == deedbook::ErrorKind::OutOfRange => Ok(None),

@@ -8,7 +8,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-/// Whether the interpreter ends: its modules go, and a thread that wants the GIL may never get it.
+/// Whether the interpreter ends: its modules vanish, and a thread may wait for the GIL forever.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -23,14 +23,14 @@ impl Log for Bridge {
         metadata.level() <= Level::Info
     }
 
-    /// The thread that syncs calls it without the GIL. A logger that raises must not fail a sync.
+    /// The syncing thread calls this without the GIL. A logger's exception must not fail a sync.
     fn log(&self, record: &Record<'_>) {
         if !self.enabled(record.metadata()) {
             return;
         }
         let ended = ENDED.load(Ordering::Acquire);
         let is_logged = !ended && Python::try_attach(|py| log_in_python(py, record)).is_some();
-        // As Python does with a warning for which there is no handler.
+        // As Python does with a warning without a handler.
         if !is_logged && record.level() <= Level::Warn {
             let _ = writeln!(io::stderr(), "deedbook: {}", record.args());
         }
@@ -56,8 +56,8 @@ fn log_in_python(py: Python<'_>, record: &Record<'_>) {
     }
 }
 
-/// Whether a signal's handler raised this: Ctrl-C, or what a program raises for SIGTERM. Python runs
-/// handlers in the main thread, between any two instructions, so also in a logger.
+/// Whether a signal's handler raised this: Ctrl-C, or a program's exception for SIGTERM. Python
+/// runs handlers in the main thread, between any two instructions, also in a logger.
 fn is_of_a_signal(py: Python<'_>, raised: &PyErr) -> bool {
     let is_main = || -> PyResult<bool> {
         let threading = py.import("threading")?;
@@ -67,12 +67,12 @@ fn is_of_a_signal(py: Python<'_>, raised: &PyErr) -> bool {
     !raised.is_instance_of::<PyException>(py) && is_main().unwrap_or(false)
 }
 
-/// Take the exception of a signal that came while the core logged a line. The core's caller gets it.
+/// Take the exception of a signal from while the core logged a line. The core's caller raises it.
 pub fn raised() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// Raise the exception of a signal that came before, or that came while the core logged a line.
+/// Raise the exception of an earlier signal, or of a signal from while the core logged a line.
 pub fn check_signals(py: Python<'_>) -> PyResult<()> {
     raised().map_or_else(|| py.check_signals(), Err)
 }
@@ -82,11 +82,11 @@ fn ended() {
     ENDED.store(true, Ordering::Release);
 }
 
-/// Once per process; another logger that is there already stays.
+/// Once per process; an existing logger stays.
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if log::set_logger(&Bridge).is_ok() {
         log::set_max_level(LevelFilter::Info);
-        // atexit goes backwards: functions that were registered earlier run later, and may log.
+        // atexit runs backwards: functions registered earlier run later, and may log.
         let atexit = module.py().import("atexit")?;
         atexit.call_method1("register", (wrap_pyfunction!(ended, module)?,))?;
     }

@@ -23,7 +23,7 @@ pub fn locked<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
     mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record of the core as Python shows it.
+/// A record of the core in Python's form.
 pub trait ToPython {
     fn payload(&self) -> &[u8];
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -83,11 +83,11 @@ pub trait Walk: Send {
     /// The payload of the next record.
     fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>>;
 
-    /// The damaged stretches passed over so far.
+    /// The damaged stretches skipped so far.
     fn damages(&self) -> Vec<Damage>;
 }
 
-/// What a follower found in some time. One of a log that is closed ends, as those of asyncio do.
+/// The result of a follower's wait. The follower of a closed log ends, as in asyncio.
 pub enum Waited<'py> {
     Record(Bound<'py, PyAny>),
     Nothing,
@@ -96,11 +96,11 @@ pub enum Waited<'py> {
 
 /// Waits for the records of a log of any format.
 pub trait Wait: Send {
-    /// The next record, if there is one within some time, so that Ctrl-C is heard after it.
+    /// The next record, if one comes within the given time. The caller then checks for Ctrl-C.
     fn record<'py>(&mut self, py: Python<'py>, patience: Duration) -> PyResult<Waited<'py>>;
 }
 
-/// Walks, each with its step, and whether that reads no file, so that it may be done with the GIL.
+/// Walks, each with its step, and whether the step reads no file and may keep the GIL.
 macro_rules! walks {
     ($($walk:ty: $next:ident, $ready:expr, $damages:expr;)*) => {$(
         impl Walk for $walk {
@@ -243,7 +243,7 @@ impl FollowIterator {
         slf
     }
 
-    /// Wait for what the follower finds, looking for Ctrl-C now and then.
+    /// Wait for the follower's next record, and check for Ctrl-C now and then.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let begun = Instant::now();
         loop {
@@ -252,7 +252,7 @@ impl FollowIterator {
                 None => PATIENCE,
             };
             // The lock is released between two looks: another thread or a signal handler must not
-            // wait for a follower that waits for ever.
+            // wait for a follower that waits forever.
             match locked(py, &self.follow).record(py, left.min(PATIENCE))? {
                 Waited::Record(record) => return Ok(Some(record)),
                 Waited::Closed => return Ok(None),

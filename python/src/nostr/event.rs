@@ -1,4 +1,4 @@
-//! The class `Event`, and what of Python stands for an event, an id or a place.
+//! The class `Event`, and the Python values for events, ids and places.
 
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ fn class_of(given: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(given.get_type().name()?.to_string())
 }
 
-/// An event as Python may give it: a dictionary, JSON, or an `Event`.
+/// An event in any of Python's forms: a dictionary, JSON, or an `Event`.
 pub fn event_of(given: &Bound<'_, PyAny>) -> PyResult<Event> {
     let py = given.py();
     if let Ok(event) = given.cast::<PyEvent>() {
@@ -74,7 +74,7 @@ pub fn event_of(given: &Bound<'_, PyAny>) -> PyResult<Event> {
     Event::from_json(bytes.as_ref()).or_raise(py)
 }
 
-/// By way of JSON, so that the fields are checked in one place only.
+/// Through JSON, because the fields are checked in one place only.
 fn event_of_fields(fields: &Bound<'_, PyDict>) -> PyResult<Event> {
     let py = fields.py();
     let options = PyDict::new(py);
@@ -83,7 +83,7 @@ fn event_of_fields(fields: &Bound<'_, PyDict>) -> PyResult<Event> {
     Event::from_json(text.cast::<PyString>()?.to_str()?.as_bytes()).or_raise(py)
 }
 
-/// An id as Python may give it.
+/// An id in any of Python's forms.
 pub fn id_of(given: &Bound<'_, PyAny>) -> PyResult<Id> {
     let py = given.py();
     if let Ok(text) = given.cast::<PyString>() {

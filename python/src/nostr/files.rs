@@ -1,4 +1,4 @@
-//! Files of Python as Rust reads and writes them: what is compressed, `deedbook._compressed` knows.
+//! Python files for Rust to read and write; `deedbook._compressed` handles compression.
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 /// Bytes asked for at once: each time the GIL is taken.
 const READ_BYTES: usize = 1 << 20;
 
-/// A file of events that is read, whatever its compression.
+/// An input file of events, with any compression.
 pub struct Source(Py<PyAny>);
 
 impl Source {
@@ -18,7 +18,7 @@ impl Source {
         Ok(Self(files.call_method1("Reader", (source,))?.unbind()))
     }
 
-    /// What errors call it, if it has a name.
+    /// The name in errors, if the file has a name.
     pub fn name(&self, py: Python<'_>) -> PyResult<Option<PathBuf>> {
         self.0.getattr(py, "name")?.extract(py)
     }
@@ -45,23 +45,23 @@ impl Read for Source {
     }
 }
 
-/// Refuse bad lines for the file that is read: the import would never end.
+/// Refuse to write bad lines to the input file: the import would never end.
 pub fn refuse_same(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
     let files = source.py().import("deedbook._compressed")?;
     files.call_method1("refuse_same", (source, target)).map(drop)
 }
 
-/// A file that is written, compressed if its name says so.
+/// An output file, compressed if its name says so.
 pub struct Target(Py<PyAny>);
 
 impl Target {
-    /// With `append`, at the end of what is there, and not created before something is written.
+    /// With `append`, output goes to the file's end, and a new file is created only with output.
     pub fn open(target: &Bound<'_, PyAny>, append: bool) -> PyResult<Self> {
         let files = target.py().import("deedbook._compressed")?;
         Ok(Self(files.call_method1("Writer", (target, append))?.unbind()))
     }
 
-    /// Finish the file, or remove it, if it is a new one, where it did not get everything.
+    /// Finish the file. A new file without its whole content is removed.
     pub fn close(&self, py: Python<'_>, complete: bool) -> PyResult<()> {
         self.0.call_method1(py, "close", (complete,)).map(drop)
     }

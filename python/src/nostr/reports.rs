@@ -1,4 +1,4 @@
-//! What an event store says of its work, as values.
+//! Reports of an event store's work, as values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ report!(PyImportReport, "ImportReport", ImportReport, {
 });
 
 impl PyImportReport {
-    /// As Rust has it.
+    /// The report in Rust's form.
     pub fn into_report(self) -> ImportReport {
         let bad = |bad: PyBadLine| BadLine { line: bad.line, reason: bad.reason };
         let mut report = ImportReport::default();
@@ -95,7 +95,7 @@ report!(PyEventFault, "EventFault", Fault, {
     reason: String = |fault| fault.reason.clone(),
 });
 
-/// Damage that a walk passed over.
+/// Damage skipped by a walk.
 pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
     let fault = |(segment, damage): &(u32, PageDamage)| {
         let PageDamage { offset, end, reason } = damage.clone();
@@ -104,7 +104,7 @@ pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
     damage.iter().map(fault).collect()
 }
 
-/// As it is for the logs that note what is lost: how much of a store is not known.
+/// As for logs that note a loss: the size of a store's loss is unknown.
 fn loss(is_loss: bool) -> Option<PyLoss> {
     is_loss.then(PyLoss::of_unknown_size)
 }
@@ -184,7 +184,7 @@ pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
     damages.iter().map(PyDamagedPart::from).collect()
 }
 
-/// Mended, or found without damage by a dry run.
+/// Repaired, or found without damage by a dry run.
 fn is_whole(report: &RepairReport) -> bool {
     let found = report.damages.is_empty() && report.lost_segments.is_empty() && !report.is_loss;
     report.mended || found

@@ -34,7 +34,8 @@ use crate::nostr::reports::{
     PyExportReport, PyFragmentation, PyImportReport, damaged,
 };
 
-/// Events of an iterable are appended in parts of at most so many, or of about so many bytes.
+/// The limits of a part of an iterable's events, in events and bytes. Each part is appended at
+/// once.
 pub const PART_EVENTS: usize = 1000;
 const PART_BYTES: usize = 4 << 20;
 
@@ -69,7 +70,7 @@ impl PyEventStore {
         })
     }
 
-    /// By default, what the time of a batch comes to; its bytes may be reached earlier.
+    /// By default the time of a batch; the batch's bytes may be full earlier.
     fn durability_of(&self) -> Durability {
         let options = self.store.options();
         options.durability.unwrap_or(Durability::Interval(options.batch_interval))
@@ -264,7 +265,7 @@ impl PyEventStore {
             check_signals(py)
         };
         for event in events.try_iter()? {
-            // What came before an event that cannot be is stored.
+            // Events before an impossible one are stored.
             let event = match event.and_then(|event| event_of(&event)) {
                 Ok(event) => event,
                 Err(raised) => return store(&mut part).and(Err(raised)),
@@ -280,7 +281,7 @@ impl PyEventStore {
         Ok(outcomes)
     }
 
-    // Without an event, as it was once called, it names what replaced it.
+    // A call without an event, the former form, gets an error that names the new calls.
     #[doc = doc!("EventStore".commit)]
     #[pyo3(signature = (event=None), text_signature = "($self, event)")]
     fn commit(&self, py: Python<'_>, event: Option<&Bound<'_, PyAny>>) -> PyResult<PyEventOutcome> {
