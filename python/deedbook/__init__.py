@@ -110,8 +110,6 @@ _LATER = {"open": "_formats", "report": "_report"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("jobs", "reports"):
-        return _import_module(f"deedbook.{name}")
     if name not in _LATER:
         raise _missing(__name__, name)
     value = getattr(_import_module(f"deedbook.{_LATER[name]}"), name)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from deedbook import _core
-from deedbook._renamed import PUBLIC, add_gone
+from deedbook import _core, jobs, reports
+from deedbook._renamed import add_gone
 
 __all__ = ["add"]
 
@@ -18,11 +18,10 @@ def add() -> None:
         owner.backup = _backup  # type: ignore[method-assign]
     # The class is iterable, but does not search payloads: `in` is a TypeError, as in other logs.
     _core.Ledger.__contains__ = None
-    for module, names in PUBLIC.items():
-        for name in names:
-            value = getattr(_core, name)
-            if isinstance(value, type):
-                value.__module__ = f"deedbook.{module}"
+    for module in (jobs, reports):
+        for value in vars(module).values():
+            if isinstance(value, type) and value.__module__ == "deedbook":
+                value.__module__ = module.__name__
     add_gone()
 
 

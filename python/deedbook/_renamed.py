@@ -1,75 +1,13 @@
-"""Moved names: the modules of the public classes, and the replacements of removed members."""
+"""The replacements of removed and moved names."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from importlib import import_module
+from typing import Final, NoReturn
 
 from deedbook import _core
 
-__all__ = ["GONE", "PUBLIC", "Gone", "add_gone", "missing"]
-
-PUBLIC: Final[dict[str, tuple[str, ...]]] = {
-    "jobs": (
-        "BatchStream",
-        "Bookmark",
-        "Committed",
-        "CommittedTransaction",
-        "Split",
-        "Stage",
-        "StagedJob",
-        "StagedPart",
-        "Transactions",
-        "parse_events",
-    ),
-    "reports": (
-        "BackupReport",
-        "BadLine",
-        "CompactionReport",
-        "ConvertReport",
-        "Damage",
-        "DamagedPart",
-        "DeedRange",
-        "Dropped",
-        "DroppedEpochs",
-        "Epoch",
-        "EpochReport",
-        "EventCensus",
-        "EventFault",
-        "EventIterator",
-        "EventStoreOpening",
-        "EventStorePartReport",
-        "EventStoreRepair",
-        "EventStoreReport",
-        "EventStoreSalvage",
-        "ExportReport",
-        "Fragmentation",
-        "ImportReport",
-        "LedgerFile",
-        "LedgerFileInfo",
-        "LedgerFileMigration",
-        "LedgerFileReport",
-        "LedgerFileSalvage",
-        "LedgerReport",
-        "LedgerSalvage",
-        "LedgerStats",
-        "LmdbEpoch",
-        "LmdbMigration",
-        "Loss",
-        "PartReport",
-        "PierReport",
-        "Positions",
-        "RecordIterator",
-        "RecordRange",
-        "RecoveryReport",
-        "Removable",
-        "RepairReport",
-        "SalvageReport",
-        "SalvageRun",
-        "Stats",
-        "VerifyReport",
-    ),
-}
-"""The names of the core, by their public module."""
+__all__ = ["GONE", "Gone", "add_gone", "missing"]
 
 _ATOMIC: Final = "append_many(..., atomic=True)"
 _UNSYNCED: Final = "append(..., sync=False)"
@@ -92,8 +30,6 @@ GONE: Final[dict[str, dict[str, str]]] = {
 
 _MOVED: Final = {
     "LedgerSnapshot": "deedbook.Ledger: Ledger.open(path) reads",
-    "LogReport": "deedbook.reports.LogReport",
-    "PayloadReader": "deedbook.reports.PayloadReader",
 }
 
 
@@ -117,9 +53,9 @@ def add_gone() -> None:
 
 def missing(module: str, name: str) -> AttributeError:
     """The error for a name that a module does not have."""
-    now: Any = _MOVED.get(name)
-    for place, names in PUBLIC.items():
-        if name in names:
-            now = f"deedbook.{place}.{name}"
+    now = _MOVED.get(name)
+    for place in ("deedbook.jobs", "deedbook.reports"):
+        if name in import_module(place).__all__:
+            now = f"{place}.{name}"
     reason = f"; it is {now}" if now and module == "deedbook" else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{reason}")

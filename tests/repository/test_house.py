@@ -1,5 +1,6 @@
 """The measures of the structure: which file uses which, and which of these arrows run up."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import measures  # noqa: E402
 import public  # noqa: E402
 from imports import Crate, circles  # noqa: E402
 
+DECLARED = re.compile(r"\bmod (\w+)\s*[;{]")
 FILES = {
     "lib.rs": "mod a;\nmod b;\nmod c;\npub use a::{Deed, inner::Part as Piece};",
     "a/mod.rs": "mod inner;\nuse crate::b::{self, Log};\nfn f() { inner::g() }",
@@ -98,6 +100,23 @@ def test_formats_use_the_listed_names_of_the_engine_only() -> None:
 def test_only_the_storage_calls_the_file_system() -> None:
     files = [file for file in measures.tracked("src", ".rs") if "storage" not in file.parts]
     assert [file for file in files if "std::fs" in file.read_text("utf-8")] == []
+
+
+def test_every_file_of_rust_is_a_module() -> None:
+    """A merge brought back `python/src/ledger/snapshot.rs`, which no module had any more."""
+    files = [
+        file for root in ("src", "python/src", "capi/src") for file in measures.tracked(root, ".rs")
+    ]
+    declared = {file: set(DECLARED.findall(file.read_text("utf-8"))) for file in files}
+    lost = []
+    for file in files:
+        if file.name in ("lib.rs", "mod.rs"):
+            continue
+        home = file.parent
+        owners = (home / "lib.rs", home / "mod.rs", home.with_suffix(".rs"))
+        if not any(file.stem in declared.get(owner, ()) for owner in owners):
+            lost.append(str(file))
+    assert len(files) > 300 and lost == []
 
 
 def test_the_list_of_public_items_is_current(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ _COMMANDS: Final = {
 """By the first one or two words."""
 _GROUPS: Final = ("nostr", "spool", "pier", "wal")
 """Formats that once had commands of their own. Now every command detects the format."""
-_ELSEWHERE: Final = {"spool endpoint": "examples/endpoint.py"}
+_ELSEWHERE: Final = {"spool endpoint": "examples/endpoint.py", "pipeline": "examples/pipeline"}
 _OPTIONS: Final = {
     ("append", "--skip-invalid"): "bad lines are left out without it; --aside FILE keeps them",
     ("append", "--log"): "use --format",

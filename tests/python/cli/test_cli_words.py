@@ -18,6 +18,7 @@ from shell import ok, outputs, refused
         ("nostr reindex store", "use 'deedbook repair STORE --index'"),
         ("spool append spool", "use 'deedbook append LEDGER FILE --format ledger'"),
         ("spool endpoint", "no command 'spool endpoint': use examples/endpoint.py"),
+        ("pipeline run a.toml", "no command 'pipeline': use examples/pipeline"),
         ("pier roll zod", "use 'deedbook retain PIER --roll'"),
         ("export-lmdb a b", "use 'deedbook migrate BOOK DST --format lmdb'"),
         ("truncate wal --before 9", "use 'deedbook retain WAL --from LSN' (drop what comes before"),
