@@ -29,6 +29,7 @@ step "$venv/bin/ruff" format --check .
 step "$venv/bin/ruff" check .
 step "$venv/bin/python" -m mypy
 step "$venv/bin/python" -m mypy --strict examples/python
+step "$venv/bin/python" -m mypy --strict examples/pipeline/steps.py examples/pipeline/streaming
 step "$venv/bin/basedpyright" --project examples/python/pyrightconfig.json --pythonpath "$venv/bin/python"
 allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)

@@ -33,7 +33,7 @@ from steps import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 GOLD = re.compile(r"CREATE (STREAMING TABLE|MATERIALIZED VIEW) (\w+) AS(.*?);", re.DOTALL)
 SETTINGS = {
@@ -82,11 +82,10 @@ class Streaming:
         bad = quarantine_of(union([*rows.values()]), pipeline)
         silver = silver_of(union(logs), pipeline)
         self.silver_schema = silver.schema
-        gold = {f"gold/{name}": partial(self._gold, name) for name in self.streams}
         return [
             {**bronze, "quarantine": partial(self._to_table, "quarantine", bad)},
             {"silver": partial(self._to_table, "silver", silver)},
-            gold,
+            {f"gold/{name}": partial(self._gold, name) for name in self.streams},
         ]
 
     def make_views(self) -> None:
