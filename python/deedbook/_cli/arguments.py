@@ -16,13 +16,13 @@ _AGE_MAX: Final = 1000 * 366 * 86400
 
 def add_path(parser: argparse.ArgumentParser) -> None:
     """The log."""
-    parser.add_argument("path", metavar="PATH", help="directory of the log, or its file")
+    parser.add_argument("path", metavar="PATH", help="directory or file of the log")
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """The logs, one at least."""
     parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="directory of a log, or its file; or several"
+        "paths", metavar="PATH", nargs="+", help="directory or file of a log; several are possible"
     )
 
 
@@ -31,7 +31,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         metavar="BASE",
-        help="of a ledger: what its files' names end with, where several share a directory",
+        help="base name of the ledger's files, if several ledgers share the directory",
     )
 
 
@@ -42,12 +42,14 @@ def add_which(parser: argparse.ArgumentParser) -> None:
         "--segment-bytes",
         metavar="BYTES",
         type=size,
-        help="of a WAL: size of a segment, with k, m or g, where neither its .deedbook nor a whole "
-        "segment says it",
+        help="segment size of the WAL, with k, m or g, if neither .deedbook nor a whole segment "
+        "has the size",
     )
 
 
-def add_json(parser: argparse.ArgumentParser, text: str = "one JSON object as the result") -> None:
+def add_json(
+    parser: argparse.ArgumentParser, text: str = "print the result as one JSON object"
+) -> None:
     """Whether the result is for programs."""
     parser.add_argument("--json", action="store_true", help=text)
 
@@ -59,36 +61,36 @@ def add_lock_timeout(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=seconds,
         default=0.0,
-        help="wait so long for another writer, as 10s (default: 0, it is an error at once)",
+        help="wait up to TIME for another writer, for example 10s (default: 0, fail at once)",
     )
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
     """Whether a command only says what it would do."""
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be done, and change nothing"
+        "--dry-run", action="store_true", help="print the changes without making them"
     )
 
 
 def add_skip_corrupt(parser: argparse.ArgumentParser) -> None:
     """Whether a command goes on after damage."""
     parser.add_argument(
-        "--skip-corrupt", action="store_true", help="go on after damage, and exit with 1"
+        "--skip-corrupt", action="store_true", help="continue after damage, and exit with 1"
     )
 
 
 def add_bad_lines(parser: argparse.ArgumentParser) -> None:
     """What becomes of bad lines of an input."""
-    parser.add_argument("--aside", metavar="FILE", help="append bad lines to FILE as they are")
+    parser.add_argument("--aside", metavar="FILE", help="append bad lines to FILE, unchanged")
     parser.add_argument(
-        "--stop-at-bad", action="store_true", help="end with the first bad line; exit code 2"
+        "--stop-at-bad", action="store_true", help="stop at the first bad line, and exit with 2"
     )
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Whether only errors are shown."""
     parser.add_argument(
-        "-q", "--quiet", action="store_true", help="no progress and no summary, only errors"
+        "-q", "--quiet", action="store_true", help="print only errors, no progress and no summary"
     )
 
 
@@ -97,14 +99,14 @@ def add_batches(parser: argparse.ArgumentParser, target: str) -> None:
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
-        help=f"where the job keeps how far it is (default: {target}.jobs)",
+        help=f"keep the progress of the job in DIR (default: {target}.jobs)",
     )
     parser.add_argument(
         "--batch-size",
         metavar="BYTES",
         type=size,
         default=1 << 30,
-        help="read about so much in a batch, which a killed job does again (default: 1g)",
+        help="read about BYTES in a batch; a killed job repeats the last batch (default: 1g)",
     )
 
 
@@ -113,12 +115,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--consumer",
         metavar="NAME",
-        help="of WALs: a consumer of this name, for which they keep what was not read yet",
+        help="register the consumer NAME in each WAL; the WAL keeps the records that NAME has not "
+        "read",
     )
     parser.add_argument(
         "--go-on-after-loss",
         action="store_true",
-        help="of logs: where what was not read yet is gone, go on with what is there, and warn",
+        help="continue with a warning if a log dropped unread records",
     )
 
 

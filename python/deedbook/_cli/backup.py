@@ -18,16 +18,17 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "backup",
-        help="copy a log beside its writer; again: what is new",
-        description="Copy a log, or bring such a copy up to date. The copy has every record that "
-        "was acknowledged before, with the same numbers; what is new in it is read back. To "
-        "restore, open the copy. A log of any format may be written meanwhile.",
+        help="copy a log while another process writes; again: copy only new records",
+        description="Copy a log, or update an earlier copy. The copy has every record "
+        "acknowledged before the command began, with the same numbers. The command reads new "
+        "records back from the copy. To restore, open the copy. Another process may write during "
+        "the backup, in any format.",
         epilog="examples:\n"
         "  deedbook backup events.book /backup/events.book\n"
-        "  deedbook backup events.book /backup/events.book    again: what was appended since\n\n"
-        "A backup that was interrupted is continued by the next one. Files of DST that are no\n"
-        "beginning of those of SRC are an error, and stay as they are.\n"
-        "What a WAL or a ledger dropped goes from the backup, too.",
+        "  deedbook backup events.book /backup/events.book    again: only new records\n\n"
+        "The next backup continues an interrupted backup. If the files of DST are not the\n"
+        "beginning of the files of SRC, the command fails and leaves DST unchanged. Records\n"
+        "that a WAL or a ledger dropped are also removed from the backup.",
     )
     parser.add_argument("source", metavar="SRC", help="the log")
     parser.add_argument("target", metavar="DST", help="the copy")

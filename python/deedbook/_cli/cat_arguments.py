@@ -23,8 +23,8 @@ def add_cat(commands: Commands) -> None:
     parser = commands.add_parser(
         "cat",
         help="print deeds or records",
-        description="Print deeds, or a WAL's records, on standard output: one line each, event "
-        "number or LSN, tab and payload, with everything unprintable escaped.",
+        description="Print deeds, or the records of a WAL, on standard output. Each line has the "
+        "event number or LSN, a tab, and the payload with unprintable characters escaped.",
         epilog="examples:\n"
         "  deedbook cat events.book                       everything\n"
         "  deedbook cat events.book 10:20                 events 10 to 19\n"
@@ -36,26 +36,27 @@ def add_cat(commands: Commands) -> None:
         "  deedbook cat events.book --raw -0 | xargs -0 -n1 handler\n"
         "  deedbook cat events.book --follow --timeout 60\n"
         "  deedbook cat logs/* -n 1                       the newest of each\n\n"
-        'JSON lines: {"event":1,"mug":0,"jam":"text"}; a payload that is not UTF-8 is\n'
-        '"jam_base64"; the event is null where damage hid its number. Of a WAL:\n'
-        '{"lsn":0,"payload":"text"}, and ranges are of LSNs: events.wal 4096:8192.\n'
-        "Of a ledger: the finished files, in the order in which they are sent, as FILE/RECORD or\n"
-        '{"file":0,"record":0,"payload":"text"}; ranges are of files: spool 3:5, and spool 3 is\n'
+        'JSON lines of a book: {"event":1,"mug":0,"jam":"text"}. A payload that is not UTF-8 is\n'
+        '"jam_base64". The event is null if damage hides the number.\n'
+        'JSON lines of a WAL: {"lsn":0,"payload":"text"}. Ranges are of LSNs:\n'
+        "events.wal 4096:8192.\n"
+        "A ledger: the finished files in sending order, each line as FILE/RECORD or\n"
+        '{"file":0,"record":0,"payload":"text"}. Ranges are of files: spool 3:5; spool 3 prints\n'
         "all of file 3.\n"
-        "Of an event store: the events that count, as SEGMENT:BYTE or\n"
-        '{"segment":0,"offset":4096,"event":"JSON"}; ranges are of segments.\n'
-        'Of several logs each line begins with PATH:, and JSON with "path"; with --raw nothing\n'
-        "says where a log ends. A last word like 10:20 or 42 is a range; a log of that name is\n"
-        "./42.\n"
-        "At damage, everything before it is printed and the exit code is 1; also with\n"
-        "--skip-corrupt, which prints what is intact after it too.",
+        "An event store: the live events, each line as SEGMENT:BYTE or\n"
+        '{"segment":0,"offset":4096,"event":"JSON"}. Ranges are of segments.\n'
+        'Several logs: each line begins with PATH:, and JSON has "path". With --raw nothing marks\n'
+        "the end of a log. A last word like 10:20 or 42 is a range; ./42 is a log\n"
+        "with the name 42.\n"
+        "At damage, the command prints everything before the damage and exits with 1. With\n"
+        "--skip-corrupt, the command also prints the intact records after the damage.",
     )
     parser.add_argument(
         "paths",
         metavar="PATH",
         nargs="+",
-        help="directory of a log, or its file; or several; and then a range: START:STOP, either "
-        "may be left out, STOP is not included; or one event or LSN",
+        help="directory or file of a log; several are possible. A range may follow: START:STOP "
+        "(STOP is excluded, either may be empty), or one event or LSN",
     )
     add_which(parser)
     parser.add_argument(
@@ -63,25 +64,26 @@ def add_cat(commands: Commands) -> None:
         dest="start",
         metavar="EVENT",
         type=cat.event_number,
-        help="first event, or LSN, to print",
+        help="begin with the event or LSN",
     )
     parser.add_argument(
         "--to",
         dest="stop",
         metavar="EVENT",
         type=cat.event_number,
-        help="event, or LSN, to stop before",
+        help="stop before the event or LSN",
     )
     parser.add_argument(
         "-n",
         "--tail",
         metavar="N",
         type=cat.records,
-        help="the last N, the oldest of them first; with --follow, then what comes",
+        help="print only the last N records, the oldest first; with --follow, also print new "
+        "records",
     )
-    parser.add_argument("--reverse", action="store_true", help="newest first")
+    parser.add_argument("--reverse", action="store_true", help="print the newest record first")
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="wait for what other processes append"
+        "-f", "--follow", action="store_true", help="wait for records of other processes"
     )
     _add_timeout(parser)
     add_skip_corrupt(parser)
@@ -93,27 +95,33 @@ def add_tail(commands: Commands) -> None:
     """Add the command ``tail``."""
     parser = commands.add_parser(
         "tail",
-        help="print the last records, and wait for more",
-        description="Print the last deeds or records, found from the end, the oldest of them "
-        "first; with -f, then each that other processes append. The lines are those of "
-        "'deedbook cat'.",
+        help="print the last records, and wait for new records",
+        description="Print the last deeds or records, the oldest first. The command searches from "
+        "the end of the log. With -f, the command then prints each record that another process "
+        "appends. The lines are the lines of 'deedbook cat'.",
         epilog="examples:\n"
         "  deedbook tail events.book                      the last ten\n"
         "  deedbook tail events.book -n 1 --json\n"
-        "  deedbook tail events.wal -f                    and what comes, until Ctrl-C\n"
-        "  deedbook tail events.wal -n 0 -f --timeout 60  only what comes\n"
+        "  deedbook tail events.wal -f                    also new records, until Ctrl-C\n"
+        "  deedbook tail events.wal -n 0 -f --timeout 60  only new records\n"
         "  deedbook tail logs/* -n 1                      the newest of each\n\n"
-        "Of a ledger also the files that are being written are read; what is written and sent\n"
-        "within half a second may be missed. An event store is not followed: ask it again.\n"
-        "At damage, everything before it is printed and the exit code is 1.",
+        "The command also reads the unfinished files of a ledger. The command may miss a record\n"
+        "that is written and sent within half a second. You cannot follow an event store:\n"
+        "repeat the command instead. At damage, the command prints everything before the damage\n"
+        "and exits with 1.",
     )
     add_paths(parser)
     add_which(parser)
     parser.add_argument(
-        "-n", "--tail", metavar="N", type=cat.records, default=10, help="how many (default: 10)"
+        "-n",
+        "--tail",
+        metavar="N",
+        type=cat.records,
+        default=10,
+        help="print the last N records (default: 10)",
     )
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="then wait for what other processes append"
+        "-f", "--follow", action="store_true", help="then wait for records of other processes"
     )
     _add_timeout(parser)
     _add_printed(parser)
@@ -125,24 +133,27 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="TIME",
         type=seconds,
-        help="with --follow: end when nothing came for so long, as 10s (default: never)",
+        help="with --follow: stop after TIME without a new record, for example 10s (default: "
+        "never)",
     )
 
 
 def _add_printed(parser: argparse.ArgumentParser) -> None:
     """How records are printed."""
     parser.add_argument(
-        "--raw", action="store_true", help="the payloads' bytes, each followed by a newline"
+        "--raw",
+        action="store_true",
+        help="print only payloads, unescaped, with a newline after each",
     )
     parser.add_argument(
         "-0",
         "--null",
         action="store_true",
-        help="as --raw, each followed by a NUL byte instead of a newline",
+        help="print as with --raw, but with a NUL byte after each payload",
     )
-    add_json(parser, "JSON lines, one entry each")
+    add_json(parser, "print JSON lines, one record on each line")
     add_payload(
         parser,
-        "with --json, payloads as JSON values, as text, or in base64; what is not so is an error "
-        "(default: text, and base64 where that is not UTF-8)",
+        "with --json: print payloads as JSON values, as text, or in base64, and fail for other "
+        "payloads (default: text, or base64 if a payload is not UTF-8)",
     )

@@ -30,9 +30,10 @@ def add_info(commands: Commands) -> None:
     """Add the command ``info``."""
     parser = commands.add_parser(
         "info",
-        help="show what a log holds and how it was left",
+        help="show the content of a log and how the last writer left the log",
         description="Show layout, entries, size, durable end, metadata or consumers, writer, and "
-        "what opening found. Reads only; works while another process writes.",
+        "the state found on opening. The command only reads, and works while another process "
+        "writes.",
         epilog="examples:\n"
         "  deedbook info events.book\n"
         "  deedbook info --json events.book | jq .recovery.verdict\n"
@@ -42,7 +43,7 @@ def add_info(commands: Commands) -> None:
         "          durable_end, recovery, writer, transactions, staged, epoch, durable_event,\n"
         "          meta\n"
         "  pier    bounds, bytes, recovery (of the last epoch), writer, log_path, epoch,\n"
-        "          durable_event, meta, meta_error (where that cannot be read), consumers, and\n"
+        "          durable_event, meta, meta_error (if meta is unreadable), consumers, and\n"
         "          epochs: of each its number, path, layout, bounds, deeds, bytes, verdict\n"
         "  wal     layout, bounds, bytes, end, file_end, durable_end, recovery, writer,\n"
         "          transactions, staged, head, segment_bytes, segments, record_bytes_max,\n"
@@ -51,10 +52,10 @@ def add_info(commands: Commands) -> None:
         "          ledgers: of each its base, the same sums, verdicts, files\n"
         "  nostr   segments, page_bytes, history, segment_bytes, wal_bytes, index_bytes,\n"
         "          compactions, created, last_compaction, is_loss\n"
-        "The saved end of a book or a WAL has saved_from, the byte at which it was cut off, and\n"
-        "no transactions and staged. Of a ledger every file is read, of an event store only the\n"
-        "manifest and the sizes of files.\n\n"
-        "Exits with 1 if a log is corrupt. A torn tail is what a crash leaves: not damage.",
+        "The saved end of a book or a WAL has saved_from (the byte of the cut), but\n"
+        "no transactions and staged. The command reads every file of a ledger, but only the\n"
+        "manifest and the file sizes of an event store.\n\n"
+        "The exit code is 1 if a log is corrupt. A torn tail after a crash is not damage.",
     )
     add_paths(parser)
     add_which(parser)
@@ -71,17 +72,18 @@ def add_verify(commands: Commands) -> None:
         epilog="examples:\n"
         "  deedbook verify events.book\n"
         "  deedbook verify --json *.book | jq 'select(.ok | not)'\n"
-        "  deedbook verify store --check signature        of an event store\n\n"
-        "With --json, one object for each log. Exits with 1 if a log is damaged, torn or has\n"
-        "lost what it acknowledged, and with 2 if one cannot be opened.",
+        "  deedbook verify store --check signature        also signatures of events\n\n"
+        "With --json, the command prints one object for each log. The exit code is 1 if a log\n"
+        "is damaged or torn, or has lost acknowledged records. The exit code is 2 if a log\n"
+        "cannot be opened.",
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory of a log, or its file")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory or file of a log")
     add_which(parser)
     parser.add_argument(
         "--check",
         choices=("none", "id", "signature"),
-        help="of event stores: that each id is that of its content (default), also the signature, "
-        "or nothing but checksums",
+        help="for event stores: check checksums and the id of each event (default), also the "
+        "signature, or only checksums",
     )
     add_json(parser)
     add_quiet(parser)

@@ -21,18 +21,19 @@ def add_arguments(commands: Commands) -> None:
     parser = commands.add_parser(
         "compact",
         help="drop deleted, replaced and expired events of an event store",
-        description="Drop deleted, replaced and expired events. Segments in which they take enough "
-        "of the bytes are written again without them.",
+        description="Drop deleted, replaced and expired events. The command rewrites each segment "
+        "in which the events to drop have at least SHARE of the bytes.",
         epilog="examples:\n"
         "  deedbook compact store --dry-run\n"
-        "  deedbook compact store --ratio 0      all that can be dropped",
+        "  deedbook compact store --ratio 0      drop as many events as possible",
     )
     parser.add_argument("store", metavar="STORE", help="directory of the event store")
     parser.add_argument(
         "--ratio",
         metavar="SHARE",
         type=_share,
-        help="of the bytes of a segment, 0 to 1 (default: 0.2)",
+        help="rewrite a segment if the events to drop have at least SHARE of the bytes, 0 to 1 "
+        "(default: 0.2)",
     )
     add_dry_run(parser)
     add_lock_timeout(parser)

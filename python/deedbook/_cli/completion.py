@@ -23,9 +23,9 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "completion",
-        help="what bash, zsh or tcsh completes; the manual page",
-        description="Print a script with which a shell completes commands, options and paths, or "
-        "the manual page. The scripts are made by shtab, of the extra 'cli'.",
+        help="print the completion script of bash, zsh or tcsh, or the manual page",
+        description="Print a script for the completion of commands, options and paths in a shell, "
+        "or print the manual page. The scripts need shtab, from the extra 'cli'.",
         epilog="examples:\n"
         "  deedbook completion bash > ~/.local/share/bash-completion/completions/deedbook\n"
         "  deedbook completion zsh > ~/.zfunc/_deedbook\n"

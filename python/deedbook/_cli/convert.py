@@ -22,16 +22,17 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "convert",
-        help="copy a book into another layout, and compare",
-        description="Copy a book, with its epoch and metadata, to a new one in another layout, "
-        "then read both and compare every event. The source is not changed.",
+        help="copy a book to another layout, and compare",
+        description="Copy a book, with epoch and metadata, to a new book in another layout. Then "
+        "read both books and compare every event. The command does not change the source.",
         epilog="examples:\n"
-        "  deedbook convert 0i0 converted/0i0 --layout slots     as the reference's head has it\n"
-        "  deedbook convert old.book new.book --layout packed    also from the layout padded\n\n"
-        "What Urbit's reference implementation writes is recognised: its head has the layout\n"
-        "slots, its state of January 2026 padded. A source that is corrupt is refused, and leaves\n"
-        "nothing at DST: salvage copies what is intact in it. Of one that is torn all that counts\n"
-        "is copied; the exit code is 1 if there was nothing.",
+        "  deedbook convert 0i0 converted/0i0 --layout slots     the layout of the reference\n"
+        "  deedbook convert old.book new.book --layout packed    from any layout, also padded\n\n"
+        "The command recognises the books of Urbit's reference implementation: the head of the\n"
+        "repository writes the layout slots, the state of January 2026 the layout padded. The\n"
+        "command refuses a corrupt source and creates no DST: use 'deedbook salvage' to copy\n"
+        "the intact records. From a torn source, the command copies all valid events. The exit\n"
+        "code is 1 if a torn source has no valid event.",
     )
     parser.add_argument("source", metavar="SRC", help="the book")
     parser.add_argument("target", metavar="DST", help="the new book")

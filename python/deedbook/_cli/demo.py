@@ -16,8 +16,8 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "demo",
-        help="see it work: write, crash, recover, read",
-        description="See it work: write, crash, recover, read.",
+        help="show a log at work: write, crash, recover, read",
+        description="Show a log at work: write, crash, recover, read.",
         epilog="examples:\n"
         "  deedbook demo --small\n"
         "  deedbook demo --small --input events.jsonl -o demo --json",
@@ -25,14 +25,15 @@ def add_arguments(commands: Commands) -> None:
     parser.add_argument(
         "--small",
         action="store_true",
-        help="in seconds: kill a writer again and again, open its log, count; ends with a picture "
-        "here and a page in DIR. The demo with Spark is examples/demo of the repository",
+        help="run for some seconds: kill a writer again and again, open the log, and count; then "
+        "print a picture and write a page to DIR. The demo with Spark is examples/demo of the "
+        "repository",
     )
     parser.add_argument(
         "--input",
         type=Path,
         metavar="FILE",
-        help="JSON lines to write into the log (default: generated events)",
+        help="write the JSON lines of FILE into the log (default: generated events)",
     )
     parser.add_argument(
         "-o",
@@ -41,23 +42,23 @@ def add_arguments(commands: Commands) -> None:
         type=Path,
         default=Path("demo-out"),
         metavar="DIR",
-        help="where everything goes; a former output there is replaced (default: %(default)s)",
+        help="write all files to DIR, and replace the output of an earlier run (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--events",
         type=positive,
         metavar="N",
-        help="how many events to generate (default: 20000), or to take from the input (default: "
-        "all)",
+        help="generate N events (default: 20000), or read N events from the input (default: all)",
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=20260302,
         metavar="N",
-        help="for the generated events and the moments of the kills (default: %(default)s)",
+        help="choose the generated events and the moments of the kills (default: %(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="print report.json and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only report.json")
     parser.set_defaults(run=_run)
 
 

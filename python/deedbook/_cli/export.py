@@ -42,25 +42,25 @@ def add_arguments(commands: Commands) -> None:
     parser = commands.add_parser(
         "export",
         help="write the records as JSON lines, CSV, Parquet or Arrow",
-        description="Write the records of a log of any format to one file, with their positions, "
-        "or as JSON lines to standard output. The file gets its name when all of it is written. "
-        "Reads only; works while another process writes.",
+        description="Write the records of a log of any format, with the positions, to one file, "
+        "or as JSON lines to standard output. A complete file replaces FILE; an incomplete file "
+        "never has the name FILE. The command only reads, and works while another process writes.",
         epilog="examples:\n"
         "  deedbook export events.book -o events.jsonl --payload json\n"
         "  deedbook export events.wal -o events.parquet\n"
         "  deedbook export events.book -o events.csv --payload base64\n"
-        "  deedbook export store -o notes.jsonl.gz     the events, which 'import' takes\n\n"
-        "The columns are event and mug of a book or a pier, lsn of a WAL, file and record of a\n"
-        "ledger, segment and offset of an event store, and payload: bytes in Parquet and Arrow,\n"
-        "else text; with --payload base64 it is payload_base64. With --payload json a payload is\n"
-        "a value in JSON lines, and checked text in the others.\n"
-        "JSON lines of an event store are the events themselves, in the order in which they were\n"
-        "stored; with --payload they have the columns above.\n"
-        "The names .jsonl.gz, .jsonl.zst, .csv.gz and .csv.zst are compressed.\n\n"
-        "A spreadsheet takes a cell that begins with = + - @ for a formula, and runs it. With\n"
-        "--csv-safe such a payload has ' before it: for people who open the file in one.\n\n"
-        "At damage no file is written, and the exit code is 1; with --skip-corrupt what is intact\n"
-        "is written, and the exit code is 1, too. Parquet and Arrow need pyarrow.",
+        "  deedbook export store -o notes.jsonl.gz     the events, for 'import'\n\n"
+        "The columns are: event and mug for a book or a pier, lsn for a WAL, file and record\n"
+        "for a ledger, segment and offset for an event store, and payload. The payload is bytes\n"
+        "in Parquet and Arrow, else text. With --payload base64, the column is payload_base64.\n"
+        "With --payload json, a payload is a value in JSON lines, and checked text in other\n"
+        "formats. JSON lines of an event store are the events, in the order of storing; with\n"
+        "--payload, the lines have the columns above. Files named .jsonl.gz, .jsonl.zst,\n"
+        ".csv.gz and .csv.zst are compressed.\n\n"
+        "A spreadsheet runs a cell that begins with = + - @ as a formula. With --csv-safe, a '\n"
+        "stands before such a payload. Use --csv-safe if people open the file in a spreadsheet.\n\n"
+        "At damage, the command writes no file. With --skip-corrupt, the command writes the\n"
+        "intact records. The exit code is 1 in both cases. Parquet and Arrow need pyarrow.",
     )
     add_path(parser)
     parser.add_argument(
@@ -68,26 +68,28 @@ def add_arguments(commands: Commands) -> None:
         "--output",
         metavar="FILE",
         default="-",
-        help="the file; what is there is replaced (default: JSON lines on standard output)",
+        help="write to FILE, and replace an existing FILE (default: JSON lines on standard output)",
     )
     parser.add_argument(
         "--format",
         choices=tuple(KINDS),
-        help="what to write (default: as the name of FILE ends)",
+        help="choose the format of FILE (default: by the extension of FILE)",
     )
     add_payload(
-        parser, "what a payload is written as (default: text, or bytes in Parquet and Arrow)"
+        parser,
+        "write payloads as JSON values, as text, or in base64 (default: text, or bytes in "
+        "Parquet and Arrow)",
     )
     parser.add_argument(
         "--csv-safe",
         action="store_true",
-        help="of CSV: put ' before a payload that a spreadsheet would take for a formula",
+        help="for CSV: put ' before a payload that a spreadsheet would run as a formula",
     )
     parser.add_argument(
         "--include",
         choices=("live", "all"),
-        help="of an event store: only the events that count (default), or also deleted, replaced "
-        "and expired ones",
+        help="for event stores: write only live events (default), or also deleted, replaced and "
+        "expired events",
     )
     add_skip_corrupt(parser)
     add_which(parser)

@@ -22,19 +22,22 @@ def add_arguments(commands: Commands) -> None:
     parser = commands.add_parser(
         "ls",
         help="list the logs in directories, with format, records and size",
-        description="List the logs in each directory, or a log that is named itself: its format, "
-        "records where they are known without reading all, bytes and path. Reads only; works while "
-        "other processes write.",
+        description="List the logs in each directory, or the log at PATH: format, number of "
+        "records, bytes and path. The number is empty if only a full read could count the "
+        "records. The command only reads, and works while another process writes.",
         epilog="examples:\n"
         "  deedbook ls\n"
         "  deedbook ls /var/lib/logs\n"
         "  deedbook ls logs --json | jq 'select(.format == \"wal\").path'\n\n"
-        "Exits with 2 if a log cannot be opened; the others are still listed.",
+        "The exit code is 2 if a log cannot be opened. The other logs are still listed.",
     )
     parser.add_argument(
-        "paths", metavar="PATH", nargs="*", help="directory of logs, or a log (default: here)"
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="directory of logs, or a log (default: the current directory)",
     )
-    add_json(parser, "JSON lines, an object for each log")
+    add_json(parser, "print JSON lines, one object for each log")
     parser.set_defaults(run=run_ls)
 
 

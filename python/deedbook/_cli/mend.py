@@ -33,32 +33,33 @@ def add_repair(commands: Commands) -> None:
     """Add the command ``repair``."""
     parser = commands.add_parser(
         "repair",
-        help="cut a damaged log after its intact beginning, saving what is cut",
-        description="Make a damaged log usable again: cut it after its intact beginning, or remove "
-        "the damaged parts of an event store. The removed bytes are saved beside the log first. "
-        "Intact records after the damage go with it, so try salvage before.",
+        help="cut a damaged log after the intact beginning, and save the removed bytes",
+        description="Make a damaged log usable again: cut the log after the intact beginning, or "
+        "remove the damaged parts of an event store. The command first saves the removed bytes "
+        "next to the log. With --force, the cut also removes intact records after the damage: run "
+        "'deedbook salvage' before.",
         epilog="examples:\n"
-        "  deedbook salvage events.book rescued.book   keep what is after the damage\n"
-        "  deedbook repair events.book --dry-run       what would be cut, and what goes with it\n"
+        "  deedbook salvage events.book rescued.book   keep the records after the damage\n"
+        "  deedbook repair events.book --dry-run       print the bytes and records to cut\n"
         "  deedbook repair events.book --force         then make the log usable again\n\n"
-        "Exits with 0 when the log is usable, whatever had to be cut, and with 1 when it is not;\n"
-        "with --dry-run with 1 if there is damage, loss or a torn end.",
+        "The exit code is 0 if the log is usable after the repair, and 1 if not. With\n"
+        "--dry-run, the exit code is 1 if there is damage, loss or a torn end.",
     )
     add_path(parser)
     add_which(parser)
     add_dry_run(parser)
     parser.add_argument(
-        "--force", action="store_true", help="cut also if intact records go with it"
+        "--force", action="store_true", help="also cut intact records after the damage"
     )
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="go on without acknowledged records that are missing; the loss stays noted",
+        help="continue without the missing acknowledged records; the log keeps a note of the loss",
     )
     parser.add_argument(
         "--index",
         action="store_true",
-        help="of an event store: only delete its index and make it again from the events",
+        help="for event stores: only delete the index, and build a new index from the events",
     )
     add_lock_timeout(parser)
     add_json(parser)
@@ -70,28 +71,30 @@ def add_salvage(commands: Commands) -> None:
     """Add the command ``salvage``."""
     parser = commands.add_parser(
         "salvage",
-        help="copy everything intact to a new log",
+        help="copy all intact records to a new log",
         description="Copy every intact record, and the metadata of a book, to a new log. The "
-        "source is not changed. Records after a gap get new numbers or LSNs; the report has both. "
-        "Consumers of a write-ahead log keep their records, and committed transactions stay known. "
-        "Of an event store every intact event is copied, each once.",
+        "command does not change the source. Records after a gap get new numbers or LSNs; the "
+        "report has the old and the new numbers. The consumers of a write-ahead log and the "
+        "committed transactions are copied, too. The command copies every intact event of an "
+        "event store once.",
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
         "  deedbook salvage --json broken.book rescued.book | jq .damages\n"
         "  deedbook salvage --keep-numbers broken.book rescued.book\n\n"
-        "Exits with 1 if something was damaged or lost, also at the end: the copy then lacks it.",
+        "The exit code is 1 at damage or loss, also at the end of the log: the copy then lacks\n"
+        "records.",
     )
     parser.add_argument(
         "source",
         metavar="SRC",
-        help="the damaged log, or the file in which a repair saved what it cut",
+        help="the damaged log, or the saved end of a repaired log",
     )
     parser.add_argument("target", metavar="DST", help="the new log")
     parser.add_argument(
         "--keep-numbers",
         action="store_true",
-        help="of a book: put a stub in the place of each lost deed, so that later ones keep their"
-        " numbers; fails where it is not known how many are lost",
+        help="for books: write a stub for each lost deed, to keep the numbers of later deeds; "
+        "fails if the number of lost deeds is unknown",
     )
     add_which(parser)
     add_json(parser)

@@ -24,29 +24,30 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "metrics",
-        help="what logs hold, for Prometheus: as text, as a file, or over HTTP",
-        description="Print metrics of logs in Prometheus' text format: records, bytes, files, what "
-        "is not yet durable, losses, damage, and each consumer's lag. Logs may be "
-        "written meanwhile. Appends and syncs are counted by the process that does them: there, "
-        "use the Python module deedbook.metrics.",
+        help="print metrics of logs for Prometheus: as text, as a file, or over HTTP",
+        description="Print metrics of logs in the text format of Prometheus: records, bytes, "
+        "files, bytes not yet durable, losses, damage, and the lag of each consumer. Other "
+        "processes may write to the logs. Only the writing process can count appends and syncs: "
+        "use the Python module deedbook.metrics there.",
         epilog="examples:\n"
         "  deedbook metrics orders.wal events.book\n"
         "  deedbook metrics orders.wal --listen 9477            http://127.0.0.1:9477/metrics\n"
         "  deedbook metrics orders.wal -o /var/lib/node_exporter/deedbook.prom\n"
         "  deedbook metrics orders.wal --json | jq .value       a JSON object for each value\n\n"
-        "The label 'log' is the last part of a path, or all of it where two would be the same.\n"
-        "The exit code is 1 if a log could not be read: its deedbook_up is 0.",
+        "The label 'log' is the last part of a path, or the whole path if two last parts are\n"
+        "equal. The exit code is 1 if a log is unreadable; the metric deedbook_up of the log is\n"
+        "then 0.",
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory of a log, or its file")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="directory or file of a log")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--listen",
         metavar="[HOST:]PORT",
         type=_address,
-        help=f"answer GET /metrics until stopped (default host: {_HOST}; port 0: any free one)",
+        help=f"answer GET /metrics until stopped (default host: {_HOST}; port 0: any free port)",
     )
     where.add_argument("-o", "--output", metavar="FILE", help="replace FILE atomically")
-    add_json(parser, "JSON lines, one value each")
+    add_json(parser, "print JSON lines, one value on each line")
     add_quiet(parser)
     parser.set_defaults(run=run)
 

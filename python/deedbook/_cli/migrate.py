@@ -36,50 +36,56 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "migrate",
-        help="bring logs of other programs (LMDB, DirectoryStore) here, or books back to LMDB",
-        description="Bring the events of another program's log to a new log. An LMDB environment "
-        "of Urbit becomes a book, a pier of them a pier of books. A DirectoryStore (crate "
-        "transientdb) becomes a ledger. With --format lmdb, a book or a pier of books goes back to "
-        "LMDB. The program that writes SRC must have ended.",
+        help="convert logs of other programs (LMDB, DirectoryStore), or books back to LMDB",
+        description="Copy the events of another program's log to a new log. An LMDB environment "
+        "of Urbit becomes a book, and a pier of environments becomes a pier of books. A "
+        "DirectoryStore (crate transientdb) becomes a ledger. With --format lmdb, a book or a "
+        "pier of books becomes LMDB again. Stop the program that writes SRC first.",
         epilog="examples:\n"
-        "  deedbook migrate zod new-zod --dry-run      says what is there\n"
+        "  deedbook migrate zod new-zod --dry-run      print the content of zod\n"
         "  deedbook migrate zod new-zod                a pier: new-zod/.urb/log/0iN\n"
         "  deedbook migrate zod/.urb/log/0i0 events    one environment: a book\n"
         "  deedbook migrate zod new-zod --layout slots as Urbit's own code writes books\n"
         "  deedbook migrate events env --format lmdb   a book: env/data.mdb\n"
         "  deedbook migrate old-dir spool              moves a DirectoryStore; --keep copies\n\n"
-        "LMDB: the source is only read. Every event is read back and compared with the source.\n"
-        "Ended at any moment, it can be run again: what the destination holds is compared from\n"
-        "its first event on, and the rest is added. A destination with other events is refused.\n\n"
-        "DirectoryStore: ended at any moment, it can be run again; one file may come twice then.\n"
-        "Of a torn or damaged file the events before the damage are moved, and the rest is copied\n"
-        "to DST/.deedbook/quarantine. Exits with 1 if there was such a file, or one that is no\n"
-        "DirectoryStore's, which stays.",
+        "LMDB: the command only reads the source, reads every event back, and compares each\n"
+        "event with the source. If the migration stops, run the command again: the command\n"
+        "compares the destination with the source from the first event on, and adds the rest.\n"
+        "The command refuses a destination with other events.\n\n"
+        "DirectoryStore: if the migration stops, run the command again; the events of one file\n"
+        "may then be in the ledger twice. From a torn or damaged file, the command moves the\n"
+        "events before the damage, and copies the rest to DST/.deedbook/quarantine. A foreign\n"
+        "file stays in SRC. The exit code is 1 if there was a torn, damaged or foreign file.",
     )
-    parser.add_argument("source", metavar="SRC", help="what is read")
-    parser.add_argument("target", metavar="DST", help="directory that is written")
+    parser.add_argument("source", metavar="SRC", help="directory to read")
+    parser.add_argument("target", metavar="DST", help="directory to write")
     parser.add_argument(
         "--format",
         choices=tuple(_OPTIONS),
-        help="what to make (default: of a DirectoryStore a ledger, else books)",
+        help="create logs of the format (default: a ledger from a DirectoryStore, else books)",
     )
     parser.add_argument(
         "--layout",
         choices=LAYOUTS,
-        help="layout of new books (default packed); those that are there must have it",
+        help="choose the layout of new books (default: packed); existing books must have the same "
+        "layout",
     )
     parser.add_argument(
-        "--old-base", metavar="BASE", help="what a DirectoryStore's files end with (events)"
+        "--old-base",
+        metavar="BASE",
+        help="base name of the DirectoryStore's files (default: events)",
     )
-    parser.add_argument("--base", metavar="BASE", help="what the ledger's files end with (events)")
     parser.add_argument(
-        "--keep", action="store_true", help="leave a DirectoryStore's files where they are"
+        "--base", metavar="BASE", help="base name of the ledger's files (default: events)"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the files of the DirectoryStore in SRC"
     )
     parser.add_argument(
         "--record-bytes-max",
         metavar="BYTES",
         type=size,
-        help="limit of an event of the ledger (default: 1m)",
+        help="limit the size of an event in the ledger (default: 1m)",
     )
     add_dry_run(parser)
     add_json(parser)

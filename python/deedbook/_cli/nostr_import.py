@@ -32,48 +32,49 @@ def add_arguments(commands: Commands) -> None:
     parser = commands.add_parser(
         "import",
         help="store the events of JSON lines in an event store",
-        description="Store the Nostr events of JSON lines. The store is made if it is missing. "
-        "Events that are stored already are passed over. An import of the same files that was "
-        "interrupted, or killed, goes on where it was.",
+        description="Store the Nostr events of JSON lines. The command creates a missing store, "
+        "and skips events already in the store. If a signal or a crash interrupts an import, the "
+        "next import of the same files continues after the stored lines.",
         epilog="examples:\n"
         "  deedbook import store events.jsonl\n"
         "  deedbook import store 2026-*.jsonl.zst --check signature\n"
         "  zcat dump.gz | deedbook import store --aside bad.jsonl\n\n"
-        "Gzip and zstd are known by their first bytes. Lines that are no event, or a wrong or too\n"
-        "large one, are reported with number and reason, and the rest goes on; the exit code is 1\n"
-        "then.\n"
-        "Ctrl-C and SIGTERM end at the edge of a commit. A second signal ends at once.\n\n"
-        "What is done of each FILE is noted in the store twice a second, and forgotten once all\n"
-        "files are in. A file of another size, time or beginning begins again, as standard input\n"
-        "does, and with --aside of a .gz or .zst all files.",
+        "The command detects gzip and zstd by the first bytes. For a bad line (no event, a\n"
+        "wrong event or a too large event), the command reports the number and the reason, and\n"
+        "continues. The exit code is then 1. Ctrl-C and SIGTERM stop the command between two\n"
+        "commits. A second signal stops the command at once.\n\n"
+        "The store keeps a note of the progress in each FILE, renewed twice a second. The\n"
+        "command deletes the note after the last file. The import begins a FILE again if the\n"
+        "size, the time or the beginning of FILE changed. Standard input has no note. No FILE\n"
+        "has a note if the file of --aside ends with .gz or .zst.",
     )
     parser.add_argument("store", metavar="STORE", help="directory of the event store")
     parser.add_argument(
-        "files", metavar="FILE", nargs="*", help="inputs; - (default): standard input"
+        "files", metavar="FILE", nargs="*", help="input files; - (default) reads standard input"
     )
     parser.add_argument(
-        "--no-resume", action="store_true", help="begin each FILE again, whatever is noted"
+        "--no-resume", action="store_true", help="begin each FILE again, without the noted progress"
     )
     parser.add_argument(
         "--check",
         choices=CHECKS,
         default="id",
-        help="what is checked besides the form: that the id is that of the content (default), "
-        "also the signature, or nothing",
+        help="check the form and the id of each event (default), also the signature, or only the "
+        "form",
     )
     add_bad_lines(parser)
     parser.add_argument(
         "--durability",
         metavar="WHEN",
         type=durability,
-        help="always, interval:100ms, bytes:64m, manual (at the end), none (default: within 100 "
-        "ms)",
+        help="sync at these times: always, interval:100ms, bytes:64m, manual (at the end), none "
+        "(default: within 100 ms)",
     )
     parser.add_argument(
         "--history",
         choices=("drop", "keep"),
-        help="what becomes of events that newer ones replace, from now on (default: as stored with "
-        "the store, drop for a new one)",
+        help="from now on, drop or keep replaced events (default: the setting of the store; drop "
+        "for a new store)",
     )
     add_lock_timeout(parser)
     add_json(parser)

@@ -16,13 +16,13 @@ from deedbook._cli.failure import CliError
 EXIT_CODES: Final = """\
 exit codes:
   0    fine
-  1    damage or loss; of verify also a torn end; bad lines were put aside; a check failed
+  1    damage or loss; for verify also a torn end; bad lines; a failed check
   2    wrong usage, unusable input, or a file that cannot be opened, read or written
   130  interrupted by Ctrl-C
-  141  the reader of our output went away
+  141  the reader of the output closed the pipe
   143  ended by SIGTERM
 
-DEEDBOOK_DEBUG=1 in the environment shows where an error comes from."""
+DEEDBOOK_DEBUG=1 in the environment shows the origin of an error."""
 
 
 _CHOICE: Final = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
@@ -147,10 +147,10 @@ def _parser(adding: Iterable[str]) -> Parser:
         description="Append-only logs that never lose what they acknowledged.",
         epilog="examples:\n"
         "  deedbook append events.book events.jsonl   append a file, a deed for each line\n"
-        "  deedbook info events.book                  what is in it, and how it was closed\n"
+        "  deedbook info events.book                  the content, and the state at the end\n"
         "  deedbook cat events.book 10:20             events 10 to 19\n"
         "  deedbook verify events.book                check every checksum\n\n"
-        "'deedbook help COMMAND' and 'deedbook COMMAND --help' say more, with examples.\n\n"
+        "'deedbook help COMMAND' and 'deedbook COMMAND --help' print details and examples.\n\n"
         + EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"deedbook {__version__}")

@@ -19,19 +19,20 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "query",
-        help="print the events of an event store that a filter wants",
-        description="Print the events that a filter wants, as JSON lines, the newest first. Reads "
-        "only, and works while another process writes: all events are looked at, without the "
-        "index.",
+        help="print the events of an event store that match a filter",
+        description="Print the events that match a filter as JSON lines, the newest first. The "
+        "command reads all events, without the index, and works while another process writes.",
         epilog="examples:\n"
         '  deedbook query store \'{"kinds":[1],"limit":10}\'\n'
         '  deedbook query store \'[{"kinds":[0]},{"#t":["deedbook"]}]\'\n'
         "  deedbook query store - < filter.json\n\n"
-        "With --skip-corrupt the exit code is 1 if damage was passed over.",
+        "With --skip-corrupt, the exit code is 1 if the command skipped damage.",
     )
     parser.add_argument("store", metavar="STORE", help="directory of the event store")
     parser.add_argument(
-        "filter", metavar="FILTER", help="of NIP-01, as JSON, or a list of them; -: standard input"
+        "filter",
+        metavar="FILTER",
+        help="a filter of NIP-01 in JSON, or a list of filters; - reads standard input",
     )
     add_skip_corrupt(parser)
     parser.set_defaults(run=run_query)

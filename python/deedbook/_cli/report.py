@@ -27,44 +27,49 @@ def add_arguments(commands: Commands) -> None:
     """Add both commands."""
     parser = commands.add_parser(
         "report",
-        help="write a page about a log: by time, sizes, types, damage",
-        description="Check a log, read all of it once, and write one HTML file that needs nothing "
-        "else: records and bytes by time, sizes of payloads, types, durable end, files, consumers, "
-        "and a map of damage. Several logs share a page. Reads only; works while another process "
-        "writes. Latencies of syncs are counted by the process that writes: deedbook.report(log) "
-        "there.",
+        help="write an HTML page about a log: times, sizes, types, damage",
+        description="Check a log, read the whole log once, and write one self-contained HTML "
+        "file: records and bytes by time, sizes of payloads, types, durable end, files, "
+        "consumers, and a map of damage. Several logs share a page. The command only reads, and "
+        "works while another process writes. The writer counts latencies of syncs: call "
+        "deedbook.report(log) in the writing process.",
         epilog="examples:\n"
         "  deedbook report events.book -o report.html\n"
         "  deedbook report logs/* -o report.html\n"
         "  deedbook report events.book --json | jq .types\n\n"
         "The time of a record is the first readable field of created_at, createdAt, timestamp,\n"
-        "ts, time, datetime, date, sentAt and at; its type is the field type or kind, else its\n"
-        "keys. Payloads that are no JSON object have neither.\n\n"
-        "Exits with 0 if the report was made, also if it is about damage; 'deedbook verify'\n"
-        "exits with 1 then.",
+        "ts, time, datetime, date, sentAt and at. The type of a record is the field type or\n"
+        "kind, else the list of keys. Payloads other than JSON objects have neither time nor\n"
+        "type.\n\n"
+        "The exit code is 0 for a report about damage, too. 'deedbook verify' exits with 1 at\n"
+        "damage.",
     )
     add_paths(parser)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="the page (default: with --json, none)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the page to FILE (with --json: no page by default)",
     )
     add_which(parser)
-    add_json(parser, "the same figures as a JSON object for each log")
+    add_json(parser, "print the figures as JSON, one object for each log")
     add_quiet(parser)
     parser.set_defaults(run=run_report)
 
     parser = commands.add_parser(
         "stats",
         help="count records, bytes, sizes, types and rate",
-        description="Read all of a log once and count: records, bytes, sizes of payloads, times "
-        "and rate, types. Reads only; works while another process writes.",
+        description="Read a log once and count: records, bytes, sizes of payloads, times and "
+        "rate, types. The command only reads, and works while another process writes.",
         epilog="examples:\n"
         "  deedbook stats events.book\n"
         "  deedbook stats logs/*\n"
         "  deedbook stats events.book --json | jq .sizes.p99\n\n"
-        "With --json, an object for each log; the keys are those of 'deedbook report --json';\n"
-        "'checked' and 'parts' are empty. Of an event store the events are counted by kind,\n"
-        "author, day and tag, and the share of each segment that a compaction would drop.\n"
-        "Exits with 1 at damage, after all that is intact was counted.",
+        "With --json, the command prints an object for each log, with the keys of 'deedbook\n"
+        "report --json'; 'checked' and 'parts' are empty. For an event store, the command\n"
+        "counts the events by kind, author, day and tag, and the share of each segment that a\n"
+        "compaction would drop. At damage, the command counts all intact records and exits with\n"
+        "1.",
     )
     add_paths(parser)
     add_which(parser)
@@ -72,7 +77,8 @@ def add_arguments(commands: Commands) -> None:
         "--top",
         metavar="N",
         type=_top,
-        help="of an event store: so many rows of each table; 0: all (default: 10; with --json all)",
+        help="for event stores: print N rows of each table; 0: all rows (default: 10; with "
+        "--json: all)",
     )
     add_json(parser)
     add_quiet(parser)

@@ -39,55 +39,56 @@ def add_arguments(commands: Commands) -> None:
 def _add_retain(commands: Commands) -> None:
     parser = commands.add_parser(
         "retain",
-        help="keep a part of a WAL or pier, by size, age, consumers or position; drop the rest",
+        help="drop old records of a WAL or pier, by size, age, consumers or position",
         description="Drop the beginning of a write-ahead log or a pier, in whole segments or "
-        "epochs, by size, age or consumers: each rule allows more to go. What a named consumer "
-        "needs, or is not durable, stays, and so does a pier's last epoch. Or keep the records of "
-        "a write-ahead log from one LSN on, or before one. A crash at any moment leaves the log "
-        "as it was or as asked for.",
+        "epochs, by size, age or consumers. Each further rule allows the command to drop more. "
+        "The command keeps records that a named consumer needs, records that are not durable, and "
+        "the last epoch of a pier. With --from or --to, the command drops the records of a "
+        "write-ahead log before or after an LSN. After a crash at any moment, the log has either "
+        "all old records or only the kept records.",
         epilog="examples:\n"
         "  deedbook retain events.wal --max-bytes 10g\n"
-        "  deedbook retain events.wal --max-bytes 10g --dry-run    beside the writer, too\n"
+        "  deedbook retain events.wal --max-bytes 10g --dry-run    even while a process writes\n"
         "  deedbook retain events.wal --max-age 7d --consumed\n"
         "  deedbook retain events.wal --from 4096          drop the records before LSN 4096\n"
         "  deedbook retain events.wal --from end           drop all records\n"
-        "  deedbook retain events.wal --to 8192            drop the record at 8192, and the rest\n"
+        "  deedbook retain events.wal --to 8192            drop the records from LSN 8192 on\n"
         "  deedbook retain zod --max-age 30d\n"
         "  deedbook retain zod --roll                      begin a new epoch of a pier\n\n"
-        "LSNs are those that 'deedbook cat' prints. --from drops what a named consumer needs only\n"
-        "with --force. With --roll a pier first begins a new epoch, durably, with the metadata of\n"
-        "the one before: then the one before may go.",
+        "'deedbook cat' prints the LSNs. --from drops records that a named consumer needs only\n"
+        "with --force. With --roll, the command first begins a new epoch of the pier, durably,\n"
+        "with the metadata of the last epoch. The rules may then drop the former last epoch.",
     )
     add_path(parser)
     parser.add_argument(
         "--max-bytes",
         metavar="BYTES",
         type=size,
-        help="keep at least so many bytes, as 10g; what is older may go",
+        help="keep at least BYTES, for example 10g; drop older records",
     )
     parser.add_argument(
         "--max-age",
         metavar="TIME",
         type=age,
-        help="as 7d: what is older may go",
+        help="drop records older than TIME, for example 7d",
     )
     parser.add_argument(
-        "--consumed", action="store_true", help="what every named consumer has passed may go"
+        "--consumed", action="store_true", help="drop the records before the slowest named consumer"
     )
     parser.add_argument(
         "--from",
         dest="from_",
         metavar="LSN",
         type=_lsn_or_end,
-        help="of a WAL: keep the records from there on; or 'end'",
+        help="for a WAL: keep the records from LSN on; 'end' keeps none",
     )
     parser.add_argument(
-        "--to", metavar="LSN", type=event_number, help="of a WAL: keep the records before it"
+        "--to", metavar="LSN", type=event_number, help="for a WAL: keep the records before LSN"
     )
     parser.add_argument(
-        "--force", action="store_true", help="with --from: drop also what consumers need"
+        "--force", action="store_true", help="with --from: also drop records that consumers need"
     )
-    parser.add_argument("--roll", action="store_true", help="of a pier: first begin a new epoch")
+    parser.add_argument("--roll", action="store_true", help="for a pier: first begin a new epoch")
     add_dry_run(parser)
     add_lock_timeout(parser)
     add_json(parser)
@@ -103,9 +104,9 @@ def _add_consumers(commands: Commands) -> None:
     parser = commands.add_parser(
         "consumers",
         help="list, set or remove the named consumers of a WAL or pier",
-        description="List the named consumers of a write-ahead log or pier, each with the LSN or "
-        "event that it needs next. 'retain' keeps what the slowest one needs. Works beside a "
-        "running writer.",
+        description="List the named consumers of a write-ahead log or pier, each with the next "
+        "LSN or event to read. 'deedbook retain' keeps the records that the slowest consumer "
+        "needs. The command works while another process writes.",
         epilog="examples:\n"
         "  deedbook consumers events.wal\n"
         "  deedbook consumers events.wal --set backup 4096\n"
@@ -115,11 +116,16 @@ def _add_consumers(commands: Commands) -> None:
     )
     add_path(parser)
     parser.add_argument(
-        "--set", nargs=2, metavar=("NAME", "NEXT"), help="note durably what NAME needs next"
+        "--set",
+        nargs=2,
+        metavar=("NAME", "NEXT"),
+        help="set the next LSN or event of NAME, durably; 'end' is the end of the log",
     )
-    parser.add_argument("--remove", metavar="NAME", help="forget NAME, durably")
+    parser.add_argument("--remove", metavar="NAME", help="remove the consumer NAME, durably")
     parser.add_argument(
-        "--dry-run", action="store_true", help="with --remove: only say what nothing keeps any more"
+        "--dry-run",
+        action="store_true",
+        help="with --remove: only print how much the consumer alone keeps",
     )
     add_json(parser)
     parser.set_defaults(run=run_consumers)

@@ -39,49 +39,54 @@ def _add_ledger(parser: argparse.ArgumentParser) -> None:
         "--base",
         metavar="BASE",
         default=DEFAULT_BASE,
-        help="what its files' names end with (default: events)",
+        help="base name of the ledger's files (default: events)",
     )
 
 
 def _add_send(commands: Commands) -> None:
     parser = commands.add_parser(
         "send",
-        help="send what waits in a ledger to a URL, and remove what arrived",
-        description="Send the events that wait in a ledger to a URL, and remove those that "
-        "arrived.",
+        help="send the events of a ledger to a URL, and remove the sent events",
+        description="Send the events of a ledger to a URL, and remove the events that the server "
+        "accepted.",
         epilog="examples:\n"
         "  deedbook send spool https://example.org/batch\n"
         "  deedbook send spool http://127.0.0.1:8080 --lines --header @secret-headers\n\n"
-        "Other users can see a command's arguments: give a secret header in a file, or in the\n"
-        "environment, as DEEDBOOK_HEADER_AUTHORIZATION='Bearer ...' (an underscore in the name\n"
-        "stands for a hyphen).\n"
-        "Bodies are JSON arrays; with --lines one event a line. Requests that fail are repeated\n"
-        "until --timeout. Exits with 1 if the server refused events: they are dead letters, in\n"
-        "LEDGER/.deedbook/dead-letters, with another base than events in dead-letters-BASE.\n"
-        "What could not be sent stays in the ledger.",
+        "Other users can see the arguments of a command. Give a secret header in a file, or in\n"
+        "the environment, as DEEDBOOK_HEADER_AUTHORIZATION='Bearer ...' (an underscore in the\n"
+        "name stands for a hyphen).\n\n"
+        "A body is a JSON array, or JSON lines with --lines. The command repeats failed\n"
+        "requests until --timeout. The exit code is 1 if the server refused events. Refused\n"
+        "events become dead letters, in LEDGER/.deedbook/dead-letters, or in dead-letters-BASE\n"
+        "for a base name other than events. Unsent events stay in the ledger.",
     )
     _add_ledger(parser)
-    parser.add_argument("url", metavar="URL", help="where to send")
-    parser.add_argument("--lines", action="store_true", help="bodies of JSON lines")
+    parser.add_argument("url", metavar="URL", help="address for the requests")
+    parser.add_argument("--lines", action="store_true", help="send bodies of JSON lines")
     parser.add_argument(
         "--header",
         metavar="'NAME: VALUE'|@FILE",
         action="append",
         type=_header,
         default=[],
-        help="a header of each request, or a file with one a line; may be repeated",
+        help="add a header to each request, or the headers in FILE (one on each line); may be "
+        "repeated",
     )
     parser.add_argument(
-        "--compression", choices=("auto", "gzip", "zstd"), help="how bodies are compressed"
+        "--compression", choices=("auto", "gzip", "zstd"), help="compress the bodies"
     )
     parser.add_argument(
-        "--concurrency", metavar="N", type=positive, default=1, help="requests at a time"
+        "--concurrency",
+        metavar="N",
+        type=positive,
+        default=1,
+        help="send N requests at a time (default: 1)",
     )
     parser.add_argument(
         "--timeout",
         metavar="TIME",
         type=seconds,
-        help="give up after so long, as 30s (default: never)",
+        help="give up after TIME, for example 30s (default: never)",
     )
     add_json(parser)
     add_quiet(parser)
@@ -91,18 +96,20 @@ def _add_send(commands: Commands) -> None:
 def _add_dead_letters(commands: Commands) -> None:
     parser = commands.add_parser(
         "dead-letters",
-        help="print the events that a server refused, or put them back",
+        help="print the events that a server refused, or put the events back",
         description="Print the events of a ledger that a server refused, as JSON lines with the "
-        "reason; or put them back into the ledger.",
+        "reason; or put the events back into the ledger.",
         epilog="examples:\n"
         "  deedbook dead-letters spool | jq .reason\n"
         "  deedbook dead-letters spool --replay && deedbook send spool URL",
     )
     _add_ledger(parser)
     parser.add_argument(
-        "--replay", action="store_true", help="put them back into the ledger, to be sent again"
+        "--replay",
+        action="store_true",
+        help="put the events back into the ledger, to be sent again",
     )
-    add_json(parser, "with --replay: one JSON object as the result")
+    add_json(parser, "with --replay: print the result as one JSON object")
     add_quiet(parser)
     parser.set_defaults(run=run_dead_letters)
 

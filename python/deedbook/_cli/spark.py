@@ -46,9 +46,9 @@ def add_arguments(commands: Commands) -> None:
     parser = commands.add_parser(
         "spark",
         help=f"jobs that Spark distributes: {', '.join(_JOBS)}",
-        description="Work on logs that is too much for one process. Every node must see sources "
-        "and logs under the same paths, and have Deedbook, PySpark and pyarrow. A job that was "
-        "killed goes on where it was when it is begun again, and appends nothing twice.",
+        description="Process logs that are too large for one process. Every node must see sources "
+        "and logs under the same paths, and have Deedbook, PySpark and pyarrow. Start a killed "
+        "job again: the job continues the work, and appends nothing twice.",
     )
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True, title="jobs")
     for name, job in _JOBS.items():
@@ -61,15 +61,15 @@ def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -
     parser.add_argument(
         "--master",
         metavar="URL",
-        help="Spark's master, as spark://host:7077 or local[4] (default: what spark-submit says, "
-        "else all cores of this machine)",
+        help="master of Spark, for example spark://host:7077 or local[4] (default: the master of "
+        "spark-submit, else all local cores)",
     )
     parser.add_argument(
         "--conf",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting of Spark; may be repeated",
+        help="set a configuration value of Spark; may be repeated",
     )
     add_dry_run(parser)
     add_json(parser)

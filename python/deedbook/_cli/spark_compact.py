@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "many small logs into few",
-    "description": "Copy many logs of one format into few new ones, each made by one task. The "
-    "sources stay. Begun again after a kill, it makes what is missing; sources that changed since "
-    "are refused.",
+    "help": "copy many small logs to a few large logs",
+    "description": "Copy many logs of one format to a few new logs, one task for each new log. "
+    "The sources stay. If the job is killed, run the job again to write the missing logs. The job "
+    "refuses sources that changed since the first run.",
     "epilog": "examples:\n"
     "  deedbook spark compact small/ few/\n"
     "  deedbook spark compact 'logs/*.wal' few/ --size 4g --dry-run\n\n"
-    "Records keep their order, one log after the other. A book's numbers are kept where each of\n"
-    "its sources goes on where the one before ends; else they begin at 1. Ledgers\n"
-    "must be closed. Of event stores the events that count are copied, each once.",
+    "Records keep the order, one log after the other. Event numbers of books stay the same\n"
+    "if each source continues the numbers of the source before; else the numbers begin at\n"
+    "1. Close ledgers first. From event stores, the job copies each live event once.",
 }
 
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         type=arguments.size,
         default=1 << 30,
-        help="size of a new log, about (default: 1g)",
+        help="write logs of about BYTES (default: 1g)",
     )
 
 

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "logs into a table of Parquet files or a Delta table",
-    "description": "Add the records of LOG, a log, a directory of logs or a glob, to TABLE. Begun "
-    "again, it adds what has come since.",
+    "help": "export logs to a table of Parquet files or a Delta table",
+    "description": "Add the records of LOG (a log, a directory of logs or a glob) to TABLE. Run "
+    "the job again to add only new records.",
     "epilog": "examples:\n"
     "  deedbook spark export events.book table/\n"
     "  deedbook spark export notes/ table/ --format delta --partition-by 'day=date(created_at)'\n"
     "  deedbook spark export events.wal table/ --columns lsn,payload,path\n\n"
-    "A Delta table shows all of a batch or nothing. Of plain Parquet files a reader may see\n"
-    "some of a batch before the others, each complete.",
+    "A Delta table shows a whole batch or nothing of the batch. In a table of plain Parquet\n"
+    "files, a reader may see some files of a batch before the other files; each file is\n"
+    "complete.",
 }
 
 
@@ -34,17 +35,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", help="log, directory of logs, or glob")
     parser.add_argument("table", metavar="TABLE", help="directory of the table")
     parser.add_argument(
-        "--format", choices=("parquet", "delta"), default="parquet", help="kind of table (parquet)"
+        "--format",
+        choices=("parquet", "delta"),
+        default="parquet",
+        help="choose the kind of table (default: parquet)",
     )
     parser.add_argument(
-        "--columns", metavar="NAMES", help="columns, with commas between (default: all stored)"
+        "--columns",
+        metavar="NAMES",
+        help="write only the columns NAMES, separated by commas (default: all stored)",
     )
     parser.add_argument(
         "--partition-by",
         metavar="COLUMN",
         action="append",
         default=[],
-        help="a column, or NAME=EXPRESSION of Spark; may be repeated",
+        help="partition the table by a column, or by NAME=EXPRESSION of Spark; may be repeated",
     )
     add_batches(parser, "TABLE")
     add_reading(parser)

@@ -17,33 +17,34 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "Nostr events from files of JSON lines into an event store",
+    "help": "import Nostr events from files of JSON lines into an event store",
     "description": "Store the events of the files at SOURCE, an event on each line (also .gz and "
-    ".zst): a directory, a file or a glob. The executors check them. What is stored already is "
-    "passed over. Begun again, it stores what has come since.",
+    ".zst). SOURCE is a directory, a file or a glob. The executors check the events. The job "
+    "skips events already in the store. Run the job again to store only new events.",
     "epilog": "examples:\n"
     "  deedbook spark import dumps/ store\n"
     "  deedbook spark import 'dumps/*.jsonl.zst' store --master spark://host:7077\n"
     "  deedbook spark import dumps/ store --check id --dry-run\n\n"
-    "A file must be complete when it appears under its name. Lines that are no event, or a\n"
-    "wrong one, become rows of a Parquet table with file, line and reason, and the rest goes\n"
-    "on; the exit code is 1 then. 'deedbook import' does it without Spark.",
+    "Move a file to SOURCE only when the file is complete. The job writes bad lines to a\n"
+    "Parquet table, with file, line and reason, and continues. The exit code is then 1.\n"
+    "'deedbook import' imports without Spark.",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the job takes."""
     parser.add_argument("source", metavar="SOURCE", help="directory, file or glob")
-    parser.add_argument("store", metavar="STORE", help="the event store, made if it is missing")
+    parser.add_argument(
+        "store", metavar="STORE", help="the event store; the job creates a missing store"
+    )
     parser.add_argument(
         "--check",
         choices=("id", "signature"),
         default="signature",
-        help="what is checked besides the form: that the id is that of the content, or also the "
-        "signature (default)",
+        help="check the form and the id of each event, or also the signature (default)",
     )
     parser.add_argument(
-        "--aside", metavar="DIR", help="put bad lines there (default: beside the checkpoint)"
+        "--aside", metavar="DIR", help="write bad lines to DIR (default: next to the checkpoint)"
     )
     add_batches(parser, "STORE")
 

@@ -17,41 +17,45 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "files of lines, Parquet files or other logs into a log",
-    "description": "Append what is at SOURCE to LOG: a record for each line of files (also .gz "
-    "and .zst) in a directory, a file or a glob; for each row of Parquet files; or the records "
-    "of other logs. Begun again, it appends what has come since.",
+    "help": "append files of lines, Parquet files or other logs to a log",
+    "description": "Append a record to LOG for each line of files, for each row of Parquet files, "
+    "or for each record of other logs. SOURCE is a directory, a file or a glob of files (also .gz "
+    "and .zst), or a log. Run the job again to append only new data.",
     "epilog": "examples:\n"
     "  deedbook spark ingest incoming/ events.book --format book\n"
     "  deedbook spark ingest 'lines/*.jsonl.gz' events.wal --format wal --aside bad/\n"
     "  deedbook spark ingest table/ events.book --format book --column body\n"
     "  deedbook spark ingest spool/ events.book --format book --master spark://host:7077\n\n"
-    "A file must be complete when it appears under its name. Files of a batch are taken in\n"
-    "the order of their names, and their lines or rows in order.\n"
-    "Lines that are not JSON are put aside as Parquet, with file, line and reason; the job goes\n"
-    "on, and exits with 1.",
+    "Move a file to SOURCE only when the file is complete. The job reads the files of a\n"
+    "batch in the order of the names, and the lines or rows in order. The job writes lines\n"
+    "that are not JSON to a Parquet table, with file, line and reason, continues, and exits\n"
+    "with 1.",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the job takes."""
     parser.add_argument("source", metavar="SOURCE", help="directory, file, glob, or log")
-    parser.add_argument("log", metavar="LOG", help="the log, which is created with --format")
+    parser.add_argument("log", metavar="LOG", help="the log; --format creates a missing log")
     parser.add_argument(
-        "--format", choices=("book", "wal", "ledger", "nostr"), help="which log to create"
+        "--format", choices=("book", "wal", "ledger", "nostr"), help="create a log of the format"
     )
     parser.add_argument(
         "--kind",
         choices=("lines", "parquet", "log"),
-        help="what SOURCE holds (default: by its names and what lies there)",
-    )
-    parser.add_argument("--column", metavar="NAME", help="of Parquet files: the payload's column")
-    parser.add_argument("--no-validate", action="store_true", help="take any lines, not just JSON")
-    parser.add_argument(
-        "--aside", metavar="DIR", help="put bad lines there (default: beside the checkpoint)"
+        help="choose the kind of SOURCE (default: by the file names and contents)",
     )
     parser.add_argument(
-        "--stop-at-bad", action="store_true", help="end with the first bad line; exit code 2"
+        "--column", metavar="NAME", help="for Parquet files: read payloads from the column NAME"
+    )
+    parser.add_argument(
+        "--no-validate", action="store_true", help="accept any lines, not only JSON"
+    )
+    parser.add_argument(
+        "--aside", metavar="DIR", help="write bad lines to DIR (default: next to the checkpoint)"
+    )
+    parser.add_argument(
+        "--stop-at-bad", action="store_true", help="stop at the first bad line, and exit with 2"
     )
     add_batches(parser, "LOG")
     add_reading(parser)

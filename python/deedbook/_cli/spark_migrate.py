@@ -18,31 +18,37 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "logs into a log of another format, or a pier in LMDB into books; verified",
-    "description": "Copy the records of SOURCE, a log, a directory of logs or a glob, to LOG; then "
-    "read both and compare them. Books, WALs and ledgers go into each other. Or bring the epochs "
-    "of SOURCE, a pier of Urbit's in LMDB, to the new pier LOG of books, each by a task of its "
-    "own. The source is only read. Begun again, it copies what has come since.",
+    "help": "copy logs to a log of another format, or a pier in LMDB to books, and verify the copy",
+    "description": "Copy the records of SOURCE (a log, a directory of logs or a glob) to LOG, "
+    "then read and compare both. The formats are books, WALs and ledgers. Or copy the epochs of "
+    "SOURCE, a pier of Urbit in LMDB, to the new pier LOG of books, one task for each epoch. The "
+    "job only reads the source. Run the job again to copy only new records.",
     "epilog": "examples:\n"
     "  deedbook spark migrate zod/ new-zod/ --layout slots\n"
     "  deedbook spark migrate pier/.urb/log events.book --format book\n"
     "  deedbook spark migrate spool/ events.wal --format wal --master spark://host:7077\n\n"
-    "From books to a book, mugs and event numbers are kept. Of a pier in LMDB each event is\n"
-    "compared as it is brought; with --no-verify, epochs of an earlier run are not compared again.",
+    "From books to a book, the job keeps mugs and event numbers. From a pier in LMDB, the\n"
+    "job compares each event while copying. With --no-verify, the job does not compare\n"
+    "epochs of an earlier run again.",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the job takes."""
     parser.add_argument("source", metavar="SOURCE", help="log, directory of logs, glob, or pier")
-    parser.add_argument("log", metavar="LOG", help="the log, which is created with --format")
-    parser.add_argument("--format", choices=("book", "wal", "ledger"), help="which log to create")
+    parser.add_argument("log", metavar="LOG", help="the log; --format creates a missing log")
+    parser.add_argument(
+        "--format", choices=("book", "wal", "ledger"), help="create a log of the format"
+    )
     parser.add_argument(
         "--layout",
         choices=LAYOUTS,
-        help="layout of a new book (default packed); one that is there must have it",
+        help="choose the layout of a new book (default: packed); an existing book must have the "
+        "same layout",
     )
-    parser.add_argument("--no-verify", action="store_true", help="do not read both and compare")
+    parser.add_argument(
+        "--no-verify", action="store_true", help="skip the comparison of source and copy"
+    )
     add_batches(parser, "LOG")
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "records by log and size; of event stores also by kind, author, day and tag",
-    "description": "Count what is in logs of one format. Each record is read and its checksum "
-    "compared; damage ends the job, unless --skip-corrupt.",
+    "help": "count records by log and size; for event stores also by kind, author, day and tag",
+    "description": "Count the records in logs of one format. The job reads each record and "
+    "compares the checksum. Damage ends the job, unless you use --skip-corrupt.",
     "epilog": "examples:\n"
     "  deedbook spark stats pier/.urb/log\n"
     "  deedbook spark stats notes/ --top 5\n"
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=positive,
         default=20,
-        help="name at most so many logs, kinds, authors, days and tags (20)",
+        help="print at most N logs, kinds, authors, days and tags (default: 20)",
     )
-    parser.add_argument("--skip-corrupt", action="store_true", help="pass over damage")
+    parser.add_argument("--skip-corrupt", action="store_true", help="continue after damage")
 
 
 def run(args: argparse.Namespace, out: Output, spark: SparkSession, jobs: Any) -> int:

@@ -19,14 +19,14 @@ __all__ = ["TEXTS", "add_arguments", "run"]
 TEXTS: Final = {
     "help": "check every record of many logs, or of huge ones",
     "description": "Check every record of the logs at each PATH: a log of any format, a pier, a "
-    "directory of logs, or a glob. Parts of large logs are checked by many tasks at once, and the "
-    "answer is that of 'deedbook verify'. Nothing is changed. What cannot be opened is reported, "
-    "and the others are still checked.",
+    "directory of logs, or a glob. Many tasks check the parts of large logs at once. The result "
+    "is the result of 'deedbook verify'. The job changes nothing. The job reports logs that "
+    "cannot be opened, and checks the other logs.",
     "epilog": "examples:\n"
     "  deedbook spark verify pier/ --master spark://host:7077\n"
     "  deedbook spark verify 'logs/*' events.book --json\n"
     "  deedbook spark verify store/ --check signature\n\n"
-    "exit codes: 0 all is well, 1 something is damaged, lost or torn, 2 something cannot be opened",
+    "exit codes: 0 all logs are fine, 1 a log is damaged, lost or torn, 2 a log cannot be opened",
 }
 
 
@@ -38,13 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         type=size,
         default=512 << 20,
-        help="a task reads so much at most (default: 512m)",
+        help="read at most BYTES in a task (default: 512m)",
     )
     parser.add_argument(
         "--check",
         choices=("none", "id", "signature"),
         default="id",
-        help="what is checked of the events of event stores (default: id)",
+        help="for event stores: check only checksums, also the id of each event (default), or "
+        "also the signature",
     )
 
 

@@ -19,17 +19,18 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "vacuum",
-        help="remove what dead jobs staged and never committed",
-        description="Remove staged files of jobs that died before their commit. What a live job "
-        "staged stays, and so does what a commit needs that has begun. Jobs of other machines "
-        "cannot be asked: theirs stay until nothing was written for some days.",
+        help="remove the staged files of dead jobs",
+        description="Remove the staged files of jobs that died before the commit. The command "
+        "keeps the files of live jobs, and the files that an unfinished commit needs. The command "
+        "cannot ask jobs on other machines, and keeps the files of such jobs until nobody has "
+        "written for some days.",
         epilog="examples:\n"
-        "  deedbook vacuum events.book --dry-run          what would be removed, and why\n"
-        "  deedbook vacuum events.book --older-than 1h    of jobs on other machines\n"
-        "  deedbook vacuum events.book --abandon          give a commit up that cannot end\n\n"
-        "A commit that has begun is brought to its end by the next program that opens the log\n"
-        "for writing. Where that fails, because staged files are gone or damaged, --abandon lets\n"
-        "the log be opened again. Records that the commit appended stay.",
+        "  deedbook vacuum events.book --dry-run          print the files to remove, and why\n"
+        "  deedbook vacuum events.book --older-than 1h    from jobs on other machines\n"
+        "  deedbook vacuum events.book --abandon          give up a commit that cannot end\n\n"
+        "The next program that opens the log for writing finishes an unfinished commit. If\n"
+        "staged files are missing or damaged, the commit fails, and the log does not open.\n"
+        "--abandon then makes the log usable again. Records appended by the commit stay.",
     )
     add_path(parser)
     add_base(parser)
@@ -38,12 +39,11 @@ def add_arguments(commands: Commands) -> None:
         metavar="TIME",
         type=age,
         default=jobs.OLD_SECONDS,
-        help="of jobs that cannot be asked: so long without a write, as 1h (default: 7d)",
+        help="remove the files of a job on another machine after TIME without a write, for "
+        "example 1h (default: 7d)",
     )
     add_dry_run(parser)
-    parser.add_argument(
-        "--abandon", action="store_true", help="first give up a commit that has begun"
-    )
+    parser.add_argument("--abandon", action="store_true", help="first give up an unfinished commit")
     add_json(parser)
     parser.set_defaults(run=run_vacuum)
 
