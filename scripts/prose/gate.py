@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path("scripts/prose")
 PAGES = r"(README|CONTRIBUTING|CHANGELOG|SECURITY)\.md|docs/.*\.md|src/\w+/FORMAT\.md"
 CODE = r"(src|python|capi)/.*\.(rs|py|pyi)"
-GENERATED = {"docs/commands.md"}  # of the parser's help texts, by scripts/commands_page.py
 
 INVERTED = {"what", "where", "of", "which", "those", "whatever", "whose", "else"}
 PRONOUNS = {"it", "its", "that", "those", "these", "this", "one", "ones", "which", "what"}
@@ -168,8 +167,7 @@ def files(root: Path = ROOT) -> list[str]:
         ["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True
     ).stdout.splitlines()
     either = re.compile(f"{PAGES}|{CODE}")
-    kept = (name for name in listed if either.fullmatch(name) and name not in GENERATED)
-    return [name for name in kept if (root / name).exists()]
+    return [name for name in listed if either.fullmatch(name) and (root / name).exists()]
 
 
 def check(root: Path, names: Iterable[str]) -> list[str]:
