@@ -28,8 +28,8 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; ``argv`` defaults to the process's arguments.
 
-    Errors become one line on standard error, never a traceback; ``DEEDBOOK_DEBUG=1`` in the
-    environment shows one. Raises nothing.
+    An error becomes one line on standard error. ``DEEDBOOK_DEBUG=1`` in the environment adds the
+    traceback. Raises nothing.
     """
     _keep_standard_descriptors()
     _allow_many_files()
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     wants_json = False
     logger = logging.getLogger("deedbook")
     logger.addFilter(_is_news)
-    # Else Python's own handler of last resort would show names of files as they are.
+    # Without a handler, Python's handler of last resort would print file names unescaped.
     handler = None if logger.hasHandlers() else _Lines(logging.WARNING)
     if handler is not None:
         logger.addHandler(handler)
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 out.finish()
                 return int(end.code or 0)
             out.quiet = getattr(args, "quiet", False)
-            printing = args.command in ("cat", "tail", "demo")  # no error among what they print
+            printing = args.command in ("cat", "tail", "demo")  # no error among the printed lines
             wants_json = getattr(args, "json", False) and not printing
             code: int = args.run(args, out)
             out.finish()
@@ -67,7 +67,7 @@ class _Lines(logging.Handler):
     """Shows lines of the log on standard error, with everything unprintable escaped."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one, and an exception that it has in further lines."""
+        """Show a line of the log, and the lines of an attached exception."""
         lines = [record.getMessage()]
         if record.exc_info:
             lines += logging.Formatter().formatException(record.exc_info).split("\n")
@@ -78,7 +78,7 @@ class _Lines(logging.Handler):
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of the log says what the command does not: it reports damage itself."""
+    """Whether a line of the log is news: the command reports damage by itself."""
     return not record.getMessage().startswith(("damage met: ", "damage passed over: "))
 
 
@@ -105,7 +105,7 @@ def _fail(error: BaseException, out: Output, wants_json: bool) -> int:
 def _keep_standard_descriptors() -> None:
     """Fill the descriptors 0 to 2 that the parent closed.
 
-    Otherwise the log could be opened as one of them, and a message be written into it.
+    Otherwise the log could get descriptor 1 or 2, and a message would go into the log.
     """
     while True:
         try:

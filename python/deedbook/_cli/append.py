@@ -40,8 +40,8 @@ BAD_KEPT_MAX: Final = 100
 def run(args: argparse.Namespace, out: Output) -> int:
     """Append the lines of ``args.file`` to the log at ``args.path``; return the exit code.
 
-    Raises `CliError` for unusable input and `deedbook.Error` from the log; whatever was
-    committed before stays, and the JSON object has it.
+    Raises `CliError` for unusable input and `deedbook.Error` from the log. Committed lines stay,
+    and the JSON object counts the committed lines.
     """
     info = _format(args)
     limit = line_bytes_max(info) if args.line_bytes_max is None else args.line_bytes_max
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _format(args: argparse.Namespace) -> FormatInfo:
-    """The format of what is there, else the one asked for. Checks the options against it."""
+    """The format of the log, or of the new log. Checks the options against the format."""
     found = find(args.path, **({} if args.base is None else {"base": args.base}))
     asked = None if args.format is None else by_name(args.format)
     if found is not None and found.format not in logs():
@@ -137,7 +137,7 @@ def durability(text: str) -> str | timedelta | Durability:
 
 
 class _Job:
-    """One run of ``append``: what was left out, appended, and acknowledged."""
+    """A run of ``append``: the bad, the appended, and the acknowledged lines."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class _Job:
         self._interrupted = False
         self._aside = None if args.aside is None else Aside(args.aside)
         self._bad: list[Bad] = []
-        """The first of them."""
+        """The first bad lines."""
         self.bad_lines = 0
         self.appended = 0
         """Lines appended in this run."""
@@ -256,7 +256,7 @@ class _Job:
 
 
 class _Compared:
-    """The records that are there already, and how many lines were found to be them."""
+    """The records already in the log, and the number of lines found equal to records."""
 
     def __init__(self, info: FormatInfo, present: Present, args: argparse.Namespace) -> None:
         self._info = info
@@ -272,7 +272,7 @@ class _Compared:
         return self.skipped < self._count
 
     def skip(self, source: LineSource, number: int, line: bytes) -> None:
-        """Pass over a line that is there, or `CliError` if another one is."""
+        """Skip a line that is in the log. `CliError` if the log has another record there."""
         at = self.skipped
         if at >= self._count - RESUME_CHECK_DEEDS and next(self._expected, None) != (at, line):
             raise CliError(
@@ -284,7 +284,7 @@ class _Compared:
         self.skipped += 1
 
     def check_end(self, source: LineSource) -> None:
-        """`CliError` if the input ended before what is there."""
+        """`CliError` if the input has fewer lines than the log has records."""
         if self.has_more():
             raise CliError(
                 f"{source.name} has {count(self.skipped, 'line')}, but "

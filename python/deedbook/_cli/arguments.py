@@ -1,4 +1,4 @@
-"""Arguments that several commands take."""
+"""Arguments of several commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 
 def add_base(parser: argparse.ArgumentParser) -> None:
-    """Which ledger of a directory."""
+    """The ledger, if several share the directory."""
     parser.add_argument(
         "--base",
         metavar="BASE",
@@ -36,7 +36,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
 
 
 def add_which(parser: argparse.ArgumentParser) -> None:
-    """What a path does not say by itself: which ledger; the size of a WAL's segments."""
+    """The ledger in a directory, and the segment size of a WAL."""
     add_base(parser)
     parser.add_argument(
         "--segment-bytes",
@@ -66,7 +66,7 @@ def add_lock_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    """Whether a command only says what it would do."""
+    """Whether a command only prints the changes."""
     parser.add_argument(
         "--dry-run", action="store_true", help="print the changes without making them"
     )
@@ -80,7 +80,7 @@ def add_skip_corrupt(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bad_lines(parser: argparse.ArgumentParser) -> None:
-    """What becomes of bad lines of an input."""
+    """How a command treats bad lines of an input."""
     parser.add_argument("--aside", metavar="FILE", help="append bad lines to FILE, unchanged")
     parser.add_argument(
         "--stop-at-bad", action="store_true", help="stop at the first bad line, and exit with 2"

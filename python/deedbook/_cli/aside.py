@@ -1,4 +1,4 @@
-"""Files that are written beside their place and renamed: a reader sees the old or the new one."""
+"""Output under a temporary name, then a rename: a reader sees the old or the new file."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["refuse_within", "written_aside"]
 
 _LINKS_MAX: Final = 40
 _NAME_BYTES: Final = 100
-"""At most so many bytes of a file's name are in that of the temporary file beside it."""
+"""The name of the temporary file has at most this many bytes of the final name."""
 
 
 @contextmanager
 def written_aside(path: str) -> Iterator[BinaryIO]:
-    """A file that gets its name when all of it is written; if anything fails, nothing is left.
+    """A file that replaces ``path`` after the last byte; a failure leaves no new file.
 
-    A link stays, and the file it leads to is replaced; one that was there keeps its permissions.
-    Links are followed that this user, root or the owner of their directory made: in a directory
-    that all may write to, anybody's would lead to a file of this user. What is there and no regular
-    file (a pipe, a device), or is standard output or standard error, is
-    written to as it is. Raises `CliError` if writing fails, and `BrokenPipeError` if the reader of
-    a pipe went away.
+    The new file keeps the permissions of the old file. If ``path`` is a link, the link stays, and
+    the target of the link is replaced. Only links of this user, of root, or of the owner of the
+    directory are followed: in a directory where all may write, a link of somebody else could lead
+    to a file of this user. A pipe, a device, standard output and standard error are not replaced,
+    but written directly. Raises `CliError` if writing fails, and `BrokenPipeError` if the reader
+    of a pipe closed the pipe.
     """
     try:
         target = _resolved(path)
         before = _status(path)
         if before is not None and (shared := _standard(before)) is not None:
-            # Replacing it would lose what the shell wrote before, and what it writes after.
+            # A replacement would lose the earlier and the later output of the shell.
             with open(os.dup(shared), "wb") as file:
                 yield file
             return
@@ -48,7 +48,7 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
             yield written.file
             _set_mode(written.file.fileno(), before)
             written.name(target)
-    except BrokenPipeError:  # the reader went away
+    except BrokenPipeError:  # the reader closed the pipe
         raise
     except OSError as error:
         if getattr(error, "kind", None) is not None:  # the log's, not the file's
@@ -57,7 +57,7 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
 
 
 def _resolved(path: str) -> str:
-    """Where a path leads through links. OSError for a link of somebody else."""
+    """The target of a path after all links. OSError for a link of somebody else."""
     if os.name == "nt":
         return os.path.realpath(path)
     rest = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
@@ -86,7 +86,7 @@ def _resolved(path: str) -> str:
 
 
 def refuse_within(command: str, log: str, path: str) -> None:
-    """`CliError` if a file to be written is the log, or in its directory."""
+    """`CliError` if the output file is the log, or lies in the directory of the log."""
     inside, of = os.path.realpath(path), os.path.realpath(log)
     if inside == of or (os.path.isdir(of) and inside.startswith(of + os.sep)):
         raise CliError(f"{command}: {path} lies in the log {log}; choose another file", path=log)
@@ -97,7 +97,7 @@ def _reason(error: OSError) -> str:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """The status of what a path leads to; None if nothing is there. Raises OSError."""
+    """The status of the file at a path; None without a file. Raises OSError."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _standard(found: os.stat_result) -> int | None:
-    """Standard output or standard error, if it is this file."""
+    """The descriptor of standard output or standard error, if the file is one of both."""
     for fd in (1, 2):
         with contextlib.suppress(OSError):  # it is closed
             there = os.fstat(fd)
@@ -115,7 +115,7 @@ def _standard(found: os.stat_result) -> int | None:
 
 
 def _can_be_replaced(found: os.stat_result, target: str) -> bool:
-    """Whether it is a regular file that has a name: an unlinked /dev/stdout has none."""
+    """Whether the file is regular and has a name: an unlinked /dev/stdout has no name."""
     there = _status(target)
     return stat.S_ISREG(found.st_mode) and there is not None and os.path.samestat(found, there)
 
@@ -126,11 +126,11 @@ def _cut(name: str) -> str:
 
 
 def _set_mode(fd: int, before: os.stat_result | None) -> None:
-    """Set the mode of the file that is replaced, or that of a new file instead of 0600."""
+    """Set the mode of the replaced file, or the usual mode of a new file instead of 0600."""
     if not hasattr(os, "fchmod"):
         return
     if before is not None:
-        # If root replaced a file of mode 0600 without this, its owner could not read it.
+        # Without the owner, root would replace a 0600 file by a file unreadable to the user.
         with contextlib.suppress(OSError):
             os.fchown(fd, before.st_uid, before.st_gid)
         os.fchmod(fd, before.st_mode & 0o777)

@@ -1,4 +1,4 @@
-"""``deedbook backup``: a copy of a log beside its writer."""
+"""``deedbook backup``: copy a log while another process writes."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def run_tail(args: argparse.Namespace, out: Output) -> int:
-    """Print the last records, and with ``-f`` those that come; return the exit code.
+    """Print the last records, and with ``-f`` new records; return the exit code.
 
     Raises as `run`.
     """
@@ -75,7 +75,7 @@ def _cat(
 
 
 def _take_range(args: argparse.Namespace) -> None:
-    """Take the last word for the range if it reads as one, or names nothing that is there."""
+    """Take the last word as the range if the word looks like a range, or names no file."""
     *paths, last = args.paths
     args.range = None
     if paths and (_RANGE.fullmatch(last) or not os.path.lexists(last)):
@@ -87,7 +87,7 @@ def _take_range(args: argparse.Namespace) -> None:
 
 
 class _Cat:
-    """One run of ``cat``."""
+    """A run of ``cat``."""
 
     def __init__(
         self, info: FormatInfo, log: View, name: str | None, args: argparse.Namespace, out: Output
@@ -111,7 +111,7 @@ class _Cat:
                 )
 
     def _counting(self, encode: Encode) -> Encode:
-        """The same, and count what is shown packed."""
+        """``encode`` with a count of the packed records."""
         magic = self._info.packed
         if magic is None:
             return encode
@@ -143,7 +143,7 @@ class _Cat:
         return EXIT_OK
 
     def _tail(self, records: int) -> None:
-        """Print the last records, found from the end; then those that come, with ``--follow``."""
+        """Print the last records, found from the end; with ``--follow`` also new records."""
         if not self._info.is_position_of_one:
             last, damage = self._files.last(records)
             self._print_records(last)
@@ -152,7 +152,7 @@ class _Cat:
             if self._args.follow:
                 self._print_coming(self._files.follow(self._patience), None)
             return
-        # Only their place is kept: they may be longer than the memory together.
+        # Keep only the position: all records together may exceed the memory.
         start, met = self._log.end, None
         try:
             for record in islice(self._log.reversed(None, None), records):
@@ -169,17 +169,17 @@ class _Cat:
 
     @property
     def _log(self) -> LogView:
-        """For what only logs can, which was refused of anything else."""
+        """The view of a log, for methods of logs; `_cat` refused other formats before."""
         return cast("LogView", self._view)
 
     @property
     def _files(self) -> Any:
-        """For what only ledgers and event stores have: ``last``, and of a ledger ``follow``."""
+        """The view of a ledger or event store: ``last``, and for a ledger also ``follow``."""
         return self._view
 
     @property
     def _patience(self) -> float:
-        """Now and then a follower looks whether its reader is still there."""
+        """Seconds until a follower checks again that the reader is there."""
         timeout_seconds = self._args.timeout
         return _PATIENCE if timeout_seconds is None else min(_PATIENCE, timeout_seconds)
 
@@ -195,7 +195,7 @@ class _Cat:
             self._out.flush()
 
     def _skip_corrupt(self, records: Skipping) -> int:
-        """Print what is intact, and name each damaged stretch where it is passed over."""
+        """Print the intact records, and name each damaged range in between."""
         out = self._out
         named = 0
         following: int | None = None
@@ -218,7 +218,7 @@ class _Cat:
         return EXIT_DAMAGE if name_new() else EXIT_OK
 
     def _follow(self, start: int | None, stop: int | None) -> None:
-        """Print what is there, then each record as it comes, until ``stop`` or the timeout."""
+        """Print the present records, then each new record, until ``stop`` or the timeout."""
         if not self._info.is_position_of_one:
             self._print_coming(self._files.follow(self._patience), None)
             return
@@ -233,7 +233,7 @@ class _Cat:
         self._print_coming(iter(log.follow(following, self._patience)), stop)
 
     def _print_coming(self, records: Iterator[Any], stop: int | None) -> None:
-        """Print records as they come; none where it waited for so long as is its patience."""
+        """Print new records. ``next`` gives None after `_patience` without a record."""
         out, timeout_seconds = self._out, self._args.timeout
         came = time.monotonic()
         while True:

@@ -1,4 +1,4 @@
-"""``deedbook info`` and ``deedbook verify``: look at what lies at a path without changing it."""
+"""``deedbook info`` and ``deedbook verify``: read-only looks at a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deedbook._formats import FORMATS, Found, Outcome, require
 from deedbook._formats.nostr import NOSTR
 
 _COLOURS: Final = {"clean": "green", "open": "yellow", "torn": "yellow", "corrupt": "red"}
-"""Of verdicts, on a terminal."""
+"""The colours of verdicts on a terminal."""
 
 
 def add_info(commands: Commands) -> None:
@@ -91,7 +91,7 @@ def add_verify(commands: Commands) -> None:
 
 
 def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any]]:
-    """What lies at a path, and the options that say which of several things there is meant.
+    """The log at a path, and the options that select a log among several at the path.
 
     Raises as `deedbook._formats.require`, and `CliError` for an option of another format.
     """
@@ -113,8 +113,7 @@ def asked_for(args: argparse.Namespace, path: str) -> tuple[Found, dict[str, Any
 def each(args: argparse.Namespace, out: Output, look: Callable[[str], int], as_json: bool) -> int:
     """Look at ``args.paths`` one after the other; return the worst exit code.
 
-    What cannot be read is reported, ``as_json`` also as an object, and the others are still looked
-    at.
+    Reports unreadable logs, with ``as_json`` also as an object, and continues with the others.
     """
     worst = EXIT_OK
     for path in args.paths:
@@ -127,7 +126,7 @@ def each(args: argparse.Namespace, out: Output, look: Callable[[str], int], as_j
 
 
 def run_info(args: argparse.Namespace, out: Output) -> int:
-    """Print what looking at ``args.paths`` tells; return the worst exit code."""
+    """Print the facts about ``args.paths``; return the worst exit code."""
 
     def look(path: str) -> int:
         if path != args.paths[0] and not args.json:
@@ -171,7 +170,7 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
 
 
 def show_outcome(path: str, name: str, outcome: Outcome, out: Output, as_json: bool) -> int:
-    """Print what a check of a log of the format ``name`` found; return the exit code."""
+    """Print the outcome of a check of a log of the format ``name``; return the exit code."""
     facts = {"path": path, "format": name, **outcome.facts}
     return out.result(as_json, facts, outcome.lines, outcome.ok, _outcome_colour(outcome))
 

@@ -1,4 +1,4 @@
-"""Colour on a terminal, by rich where it is installed; else there is none."""
+"""Colour on a terminal, if rich is installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["in_colour"]
 
 
 def in_colour(text: str, colour: str) -> str:
-    """The text in a colour, where standard output is a terminal that has it.
+    """The text in a colour, if standard output is a terminal with colours.
 
     ``NO_COLOR`` and ``FORCE_COLOR`` in the environment are heeded, as rich does.
     """

@@ -1,4 +1,4 @@
-"""``deedbook completion``: what a shell completes, and the manual page, from the parser."""
+"""``deedbook completion``: the completion scripts and the manual page, from the parser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add_arguments(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace, out: Output) -> int:
-    from deedbook._cli.parser import EXIT_CODES, whole  # which imports this module
+    from deedbook._cli.parser import EXIT_CODES, whole  # parser imports this module
 
     made = manual(whole(), EXIT_CODES) if args.kind == "man" else _script(whole(), args.kind)
     out.data(made.encode())
@@ -62,7 +62,7 @@ def _script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _say_paths(parser: argparse.ArgumentParser, complete: Any) -> None:
-    """Have every argument that is a path completed as one."""
+    """Mark every path argument for the completion of paths."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

@@ -1,4 +1,4 @@
-"""The files that ``deedbook export`` writes: rows come in batches, none of which is kept."""
+"""The output files of ``deedbook export``, written in batches of rows."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ KINDS: Final = {
     "csv": "CSV with a header",
     "jsonl": "JSON lines",
 }
-"""What can be written, in words."""
+"""The kinds of files, in words."""
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Spreadsheets take a cell that begins so for a formula, also after white space."""
+"""The first characters of formulas. Spreadsheets skip white space before a formula."""
 
 Rows = Sequence[tuple[Any, ...]]
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def kind_of(name: str) -> str | None:
-    """What a file of that name holds; text may be compressed. None if the name does not say."""
+    """The kind of a file by the extension; text may be compressed. None for other names."""
     stem, end = os.path.splitext(name.lower())
     if end in (".gz", ".zst"):
         kind = os.path.splitext(stem)[1][1:]
@@ -42,7 +42,7 @@ def kind_of(name: str) -> str | None:
 
 @contextmanager
 def compressing(name: str, file: BinaryIO) -> Iterator[BinaryIO]:
-    """The same file, or one that compresses into it, as the name says."""
+    """The file, or a compressing writer to the file if the name ends with .gz or .zst."""
     end = os.path.splitext(name.lower())[1]
     if end == ".gz":
         with gzip.GzipFile("", "wb", 6, file, 0) as packed:
@@ -59,25 +59,25 @@ def compressing(name: str, file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 class JsonText(str):
-    """JSON that is to stand in a line as a value, and not as a string."""
+    """JSON to write as a value, not as a string."""
 
     __slots__ = ()
 
 
 class Sink(Protocol):
-    """Where rows go."""
+    """A writer of rows."""
 
     def add(self, rows: Rows, /) -> None:
-        """Write rows, which may be none."""
+        """Write zero or more rows."""
 
 
 @contextmanager
 def sink_of(
     kind: str, file: BinaryIO, columns: Sequence[str], *, raw: bool, safe: bool = False
 ) -> Iterator[Sink]:
-    """A sink of that kind; the last column is the payload, ``raw`` where it is bytes.
+    """A sink for a kind of file. The last column is the payload, bytes if ``raw``.
 
-    ``safe``: CSV has no cell that a spreadsheet takes for a formula.
+    With ``safe``, no cell of a CSV file is a formula.
     """
     if kind == "csv":
         yield _Csv(file, columns, safe)
@@ -89,7 +89,7 @@ def sink_of(
 
 
 class _Csv:
-    """RFC 4180, in UTF-8; what is not known is empty."""
+    """RFC 4180, in UTF-8. Unknown values are empty."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str], safe: bool) -> None:
         self._file, self._safe = file, safe
@@ -102,7 +102,7 @@ class _Csv:
 
 
 def _as_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row with no formula in it."""
+    """A row without formulas."""
     return tuple(
         f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in row
     )

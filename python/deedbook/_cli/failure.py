@@ -1,4 +1,4 @@
-"""What can go wrong on the command line: exit codes, and errors as one line of text."""
+"""Errors of the command line: exit codes, and one line of text for each error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deedbook._cli.signals import Terminated
 EXIT_OK: Final = 0
 """Everything is fine."""
 EXIT_DAMAGE: Final = 1
-"""A log is damaged, or something in it is lost."""
+"""A log is damaged, or has lost records."""
 EXIT_USAGE: Final = 2
 """Wrong usage, unusable input, or a file that cannot be opened, read or written."""
 EXIT_INTERRUPTED: Final = 130
@@ -20,7 +20,7 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_TERMINATED: Final = 143
 """Stopped by SIGTERM (128 + SIGTERM)."""
 EXIT_PIPE_CLOSED: Final = 141
-"""The reader of our standard output went away (128 + SIGPIPE, as shells report it)."""
+"""The reader of standard output closed the pipe (128 + SIGPIPE, as in shells)."""
 
 
 class CliError(Exception):
@@ -36,7 +36,7 @@ class CliError(Exception):
 
 
 class PipeClosedError(Exception):
-    """The reader of standard output went away. Reported by the exit code alone."""
+    """The reader of standard output closed the pipe. Only the exit code reports the error."""
 
 
 def exit_code(error: BaseException) -> int:
@@ -86,14 +86,14 @@ def details(error: BaseException) -> dict[str, Any]:
 
 
 def printable(text: str) -> str:
-    """``text`` on one line: control characters, also those that move a terminal, are escaped."""
+    """``text`` on one line, with all control characters escaped."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def _escaped(char: str) -> str:
-    """A character as Python's escape; a stray byte of a path as the byte that it is."""
+    """A character as an escape of Python; a surrogate as the stray byte of the path."""
     if "\udc80" <= char <= "\udcff":
         return f"\\x{ord(char) - 0xDC00:02x}"
     return char.encode("unicode_escape").decode("ascii")
@@ -112,7 +112,7 @@ def _kind(error: BaseException) -> str:
 
 
 def trace(error: BaseException) -> None:
-    """Show where an error came from, if ``DEEDBOOK_DEBUG`` is set in the environment."""
+    """Show the traceback of an error, if ``DEEDBOOK_DEBUG`` is set in the environment."""
     if os.environ.get("DEEDBOOK_DEBUG"):
         import traceback  # as slow to load as the rest of the command line
 

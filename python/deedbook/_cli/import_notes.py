@@ -1,8 +1,8 @@
-"""How far the inputs of an import into an event store are stored: a later one goes on there.
+"""The progress of an import into an event store: the next import continues there.
 
-The note lies in the store's ``.deedbook/imports.json``. It is written only after a commit that
-covers it. An input that is not the same any more, or is imported otherwise, begins again: what is
-stored already is passed over then, which costs time only. A repair that may lose events removes it.
+The note is the file ``.deedbook/imports.json`` of the store. The import writes the note only after
+a commit of the noted lines. If an input or a setting changed, the import begins again, and skips
+stored events: only time is lost. A repair that may lose events removes the note.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from deedbook._durable import load_json, store_json, sync_folder
 from deedbook.reports import BadLine, ImportReport
 
 HEAD_BYTES: Final = 64 << 10
-"""So much of the beginning of an input is compared."""
+"""Bytes to compare at the beginning of an input."""
 _VERSION: Final = 1
 
 
 class Notes:
-    """What is noted of a store's imports.
+    """The note of a store about imports.
 
-    ``settings`` are what an import depends on besides its input: with others, it begins again.
+    An import with other ``settings`` begins again.
     """
 
     def __init__(self, store: str, settings: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Notes:
         return inputs if is_ours and inputs is not None else {}
 
     def find(self, file: str) -> tuple[ImportReport, int] | None:
-        """What was done with an input, and the bytes of the aside file then; None: nothing."""
+        """The noted report of an input and size of the aside file; None without a note."""
         noted = self._inputs.get(os.path.abspath(file))
         if noted is None or noted["identity"] != _identity(file):
             return None
@@ -52,7 +52,7 @@ class Notes:
         return ImportReport(**facts), noted["aside_bytes"]
 
     def keep(self, file: str, done: ImportReport, aside_bytes: int) -> None:
-        """Note what is done with an input, durably. The store must be committed. Raises OSError."""
+        """Note the report of an input, durably. The store must be committed. Raises OSError."""
         self._inputs[os.path.abspath(file)] = {
             "identity": _identity(file),
             "done": done.to_dict(),
@@ -61,14 +61,14 @@ class Notes:
         store_json(self._file, {"settings": self._settings, "inputs": self._inputs}, 0o600)
 
     def clear(self) -> None:
-        """Forget all inputs: they are stored. Raises OSError."""
+        """Delete the note: all inputs are stored. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             self._file.unlink()
             sync_folder(self._file.parent)
 
 
 def _identity(file: str) -> list[Any]:
-    """What changes with an input."""
+    """Facts that change with an input."""
     with open(file, "rb") as opened:
         found = os.fstat(opened.fileno())
         head = hashlib.sha256(opened.read(HEAD_BYTES)).hexdigest()
@@ -76,29 +76,30 @@ def _identity(file: str) -> list[Any]:
 
 
 class Aside:
-    """The file of bad lines, at whose end they are written; it is made with the first of them.
+    """The file of bad lines. The first bad line creates the file.
 
-    An import that was killed may have written more lines than were noted. They come again, and are
-    not written twice: ``noted_bytes`` is the size of the file when it was noted.
+    A killed import may have written more lines than the note has. The next import meets the same
+    lines again, and must not write a line twice: ``noted_bytes`` is the size of the file at the
+    time of the note.
     """
 
     def __init__(self, path: str, noted_bytes: int | None = None) -> None:
         self._path = path
         self._file: Any = None
         self._ahead = b""
-        """Lines of this import that are there already."""
+        """Lines of the import after ``noted_bytes``, already in the file."""
         if noted_bytes is not None:
             with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
                 file.seek(noted_bytes)
                 self._ahead = file.read()
 
     def write(self, data: Any) -> int:
-        """Write a line, if it is not there."""
+        """Write a line, if the file does not have the line."""
         line = bytes(data)
         if self._ahead.startswith(line):
             self._ahead = self._ahead[len(line) :]
             return len(line)
-        # The last one may be there in part; what else is there is of others.
+        # The file may have a part of the last line. Other bytes come from other programs.
         begun = len(self._ahead) if line.startswith(self._ahead) else 0
         self._ahead = b""
         if self._file is None:
@@ -109,12 +110,12 @@ class Aside:
         return len(line)
 
     def sync(self) -> None:
-        """Put what was written on stable storage."""
+        """Put all written lines on stable storage."""
         if self._file is not None:
             os.fsync(self._file.fileno())
 
     def end(self) -> int:
-        """The size of the file up to the last line of this import."""
+        """The size of the file up to the last line of the import."""
         try:
             return os.path.getsize(self._path) - len(self._ahead)
         except FileNotFoundError:

@@ -1,6 +1,6 @@
 """Input for ``deedbook append``: lines from a file or pipe, gathered into batches.
 
-gzip and zstd are known by their first bytes, with which no text in UTF-8 begins.
+The first bytes show gzip and zstd: no text in UTF-8 begins with the same bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deedbook._compressed import CompressionError, Inflater, inflater_for, is_to
 READ_BYTES: Final = 1 << 18
 """Bytes asked for in one read."""
 BATCH_BYTES_MAX: Final = 16 << 20
-"""A batch ends with the line that reaches this size, whatever its number of lines."""
+"""Bytes after which a batch ends, for any number of lines."""
 LINGER_SECONDS: Final = 0.05
 """A line from a slow producer waits at most this long for others to share its commit."""
 
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 
 
 def open_input(file: str) -> tuple[int, str]:
-    """Open a file, or standard input for ``-``: its descriptor, and what errors call it.
+    """Open a file, or standard input for ``-``; return the descriptor, and the name for errors.
 
     Raises `CliError`.
     """
@@ -54,8 +54,8 @@ def open_input(file: str) -> tuple[int, str]:
 class LineSource:
     """Lines from a file descriptor. A last line without a newline counts as a line.
 
-    Raises `CliError` on a read error, and on a line over ``line_bytes_max``, which ``option`` sets
-    if there is one.
+    Raises `CliError` on a read error, and on a line over ``line_bytes_max``. ``option`` is the name
+    of the option for the limit.
     """
 
     def __init__(
@@ -64,20 +64,20 @@ class LineSource:
         self.name = name
         self.bytes_read = 0
         self.total_bytes = _size_if_regular(fd)
-        """Size of the input where it is known, in bytes."""
+        """Size of the input in bytes, if known."""
         self._fd = fd
         self._owned = owned
         self._line_bytes_max = line_bytes_max
         self._option = option
         self._lines = 0
-        """Lines that were read to their ends."""
+        """Lines read completely."""
         self._partial: list[bytes] = []
         self._partial_bytes = 0
         self._first: bytes | None = b""
-        """The first bytes, until they tell whether the input is compressed."""
+        """The first bytes, until the compression is known."""
         self._inflater: Inflater | None = None
         self._has_more = False
-        """Whether plain bytes come without reading more."""
+        """Whether the inflater has more plain bytes."""
 
     @classmethod
     def open(cls, file: str, *, line_bytes_max: int, option: str | None = None) -> LineSource:
@@ -99,7 +99,7 @@ class LineSource:
         return os.isatty(self._fd)
 
     def is_file(self, path: str) -> bool:
-        """Whether the input is the file at ``path``, under whatever name."""
+        """Whether the input is the file at ``path``, under any name."""
         try:
             return os.path.samestat(os.fstat(self._fd), os.stat(path))
         except OSError:
@@ -108,8 +108,8 @@ class LineSource:
     def batches(self, lines_max: int, stop: Stop) -> Iterator[Batch]:
         """Yield the lines in batches of at most ``lines_max``, until the end or a stop.
 
-        A batch is short when the input pauses, so that no line waits long for its commit.
-        After a stop no batch is begun; lines that were read but not yielded are dropped.
+        A batch is short if the input pauses: no line waits long for a commit. After a stop, no new
+        batch begins. Lines read but not yielded are dropped.
         """
         waiting: list[bytes] = []
         waiting_bytes = 0
@@ -139,7 +139,7 @@ class LineSource:
             del waiting[:done]
 
     def _read(self) -> tuple[list[bytes], bool]:
-        """Read once: the lines completed by it, and whether the input ended."""
+        """Read once; return the completed lines, and whether the input ended."""
         chunk, ended = self._plain()
         if ended:
             last = [b"".join(self._partial)] if self._partial else []
@@ -192,7 +192,7 @@ class LineSource:
             raise CliError(f"{self.name}: {error}", path=self.name) from error
 
     def _look(self, first: bytes, *, is_all: bool) -> tuple[bytes | None, bytes]:
-        """See whether the input is compressed: bytes to look at again, or to go on with."""
+        """Detect compression; return the bytes to keep for the next look, and the bytes to read."""
         if not is_all and is_too_short(first):
             return first, b""
         self._inflater = inflater_for(first)

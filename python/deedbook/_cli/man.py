@@ -1,4 +1,4 @@
-"""The manual page and the page of the site, made from the parser: what ``--help`` shows."""
+"""The manual page and the page of the site, made from the help texts of the parser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def manual(parser: argparse.ArgumentParser, exit_codes: str) -> str:
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The commands that do something, in the order of the help: those of groups one by one."""
+    """The commands without subcommands, and the subcommands, in the order of the help."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
@@ -65,7 +65,7 @@ def _value_of(action: argparse.Action) -> str:
 
 
 def _help_of(command: argparse.ArgumentParser, action: argparse.Action) -> str:
-    """The help of an argument, with its default in it."""
+    """The help of an argument, with the default filled in."""
     return (action.help or "") % {**vars(action), "prog": command.prog}
 
 
@@ -74,14 +74,14 @@ def _text(text: str | None) -> list[str]:
 
 
 def _literal(text: str | None) -> list[str]:
-    """Text as it stands, an empty line before it."""
+    """Preformatted text after an empty line."""
     if not text or not text.strip():
         return []
     return [".PP", ".nf", *map(_line, text.strip("\n").splitlines()), ".fi"]
 
 
 def _line(text: str) -> str:
-    """A line of text: one that begins as a request of roff does is none."""
+    """A line of text, escaped if the line would be a request of roff."""
     shown = _escaped(text)
     return r"\&" + shown if shown.startswith((".", "'")) else shown
 
@@ -115,13 +115,13 @@ def _wrapped(text: str | None) -> list[str]:
 
 
 def _code_spans(text: str) -> str:
-    """Text whose commands in quotes and characters of Markdown are shown as they are."""
+    """Text with quoted commands as code, and with characters of Markdown escaped."""
     text = re.sub(r"'(deedbook [^']+)'", r"`\1`", text)
     return text.replace("*", r"\*").replace("<", "&lt;")
 
 
 def _plain_names(action: argparse.Action) -> str:
-    """The argument as it is typed."""
+    """The argument as typed by a user."""
     value = _value_of(action)
     if not action.option_strings:
         return value

@@ -1,4 +1,4 @@
-"""``deedbook metrics``: what logs hold, for Prometheus."""
+"""``deedbook metrics``: metrics of logs for Prometheus."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def add_arguments(commands: Commands) -> None:
         "metrics",
         help="print metrics of logs for Prometheus: as text, as a file, or over HTTP",
         description="Print metrics of logs in the text format of Prometheus: records, bytes, "
-        "files, bytes not yet durable, losses, damage, and the lag of each consumer. Other "
-        "processes may write to the logs. Only the writing process can count appends and syncs: "
-        "use the Python module deedbook.metrics there.",
+        "files, unsynced data, losses, damage, and the lag of each consumer. Other processes may "
+        "write to the logs. Only the writing process can count appends and syncs: use the Python "
+        "module deedbook.metrics there.",
         epilog="examples:\n"
         "  deedbook metrics orders.wal events.book\n"
         "  deedbook metrics orders.wal --listen 9477            http://127.0.0.1:9477/metrics\n"

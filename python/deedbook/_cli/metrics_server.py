@@ -20,19 +20,19 @@ from deedbook.metrics import CONTENT_TYPE
 __all__ = ["serve"]
 
 _SECONDS_MAX = 10.0
-"""So long a connection may last."""
+"""The longest time of a connection."""
 _CONNECTIONS_MAX = 32
-"""More are closed unanswered."""
+"""Further connections are closed without an answer."""
 _CACHED_SECONDS = 1.0
-"""Requests within this time get the same text: each new one reads all logs."""
+"""Seconds for which requests get the same text: a new text needs a read of all logs."""
 
 
 def serve(make: Callable[[], str], host: str, port: int) -> ThreadingHTTPServer:
-    """A server that answers ``GET /metrics`` with what ``make`` gives.
+    """A server that answers ``GET /metrics`` with the text of ``make``.
 
-    It listens when this returns; its method ``serve_forever`` answers. On a loopback address it
-    answers requests to this machine's own names only: a page in a browser, whose name was made to
-    lead here, reads nothing. Raises OSError if it cannot listen there.
+    The server already listens; the method ``serve_forever`` answers requests. On a loopback
+    address, the server only answers requests to names of the local machine: a foreign web page
+    with a name rebound to the address reads nothing. Raises OSError if the server cannot listen.
     """
 
     class Handler(_Handler):
@@ -51,7 +51,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread, if one of them is free."""
+        """Answer in a thread, if a thread is free."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -62,7 +62,7 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and end the connection in time: a byte now and then would hold the thread."""
+        """Answer, and close the connection in time: a slow client would hold the thread."""
         timer = threading.Timer(_SECONDS_MAX, _end, (request,))
         timer.daemon = True
         timer.start()
@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no error; another one is a line, not a traceback."""
+        """Ignore clients that disconnect. Report other errors in a line, without a traceback."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             logging.getLogger("deedbook").error("a request for metrics failed: %r", error)
@@ -83,11 +83,11 @@ def _end(request: socket.socket) -> None:
     try:
         request.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # it has ended
+        return  # the connection is closed
 
 
 def _cached(make: Callable[[], str]) -> Callable[[], str]:
-    """``make``, once at a time, whose text is given again for a second."""
+    """``make`` in one thread at a time, with the text cached for a second."""
     lock = threading.Lock()
     until, text = -1.0, ""
 
@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
     names_checked: bool
 
     def do_GET(self) -> None:
-        """Answer with the metrics, or say where they are."""
+        """Answer with the metrics, or with the address of the metrics."""
         asked = self.headers.get("Host")
         if self.names_checked and asked is not None and not _is_own(asked):
             text = "ask for this machine by localhost or by its loopback address\n"

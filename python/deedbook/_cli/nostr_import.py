@@ -1,4 +1,4 @@
-"""``deedbook import``: Nostr events in, from where an import that was interrupted stopped."""
+"""``deedbook import``: store Nostr events, and continue interrupted imports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deedbook.reports import ImportReport
 
 CHECKS: Final = ("none", "id", "signature")
 NOTE_SECONDS: Final = 0.5
-"""So often the store is committed, and noted what is done."""
+"""Seconds between two commits, each with a note of the progress."""
 
 
 def add_arguments(commands: Commands) -> None:
@@ -83,7 +83,7 @@ def add_arguments(commands: Commands) -> None:
 
 
 class _Stopped(BaseException):
-    """A signal came. As KeyboardInterrupt, the core passes it on as it is."""
+    """A signal came. The core passes the exception on unchanged, as KeyboardInterrupt."""
 
 
 class _Input:
@@ -92,14 +92,14 @@ class _Input:
     def __init__(self, file: str, stop: Stop) -> None:
         self._stop = stop
         self.bytes_read = 0
-        """Of the file, which may be compressed."""
+        """Bytes read from the file, maybe compressed."""
         with stop.raising(_Stopped()):  # a pipe opens once something writes to it
             self._fd, self.name = open_input(file)
         self._owned = file != "-"
         self.size = os.fstat(self._fd).st_size if self._owned else None
 
     def read(self, size: int) -> bytes:
-        """As of a file."""
+        """Read as from a file."""
         if not self._stop.wait(self._fd, None):
             raise _Stopped
         data = os.read(self._fd, size)
@@ -115,8 +115,7 @@ class _Input:
 def run_import(args: argparse.Namespace, out: Output) -> int:
     """Store the events of ``args.files``; return the exit code.
 
-    Raises `CliError` for unusable input and `deedbook.Error` from the store; what was stored before
-    stays.
+    Raises `CliError` for unusable input and `deedbook.Error` from the store. Stored events stay.
     """
     found = find(args.store)
     if found is not None and found.format.name != "nostr":
@@ -126,7 +125,7 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
             path=args.store,
         )
     run = _Run(args, out)
-    # All of them, before anything is stored.
+    # Open all files before storing the first event.
     for file in run.files:
         if not _is_pipe(file):
             _Input(file, run.stop).close()
@@ -159,12 +158,12 @@ def run_import(args: argparse.Namespace, out: Output) -> int:
 
 
 def _is_pipe(file: str) -> bool:
-    """Whether a file can be opened only once: a look at a pipe ends what writes to it."""
+    """Whether a file can be opened only once: closing a pipe ends the writer."""
     return os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file))
 
 
 class _Run:
-    """What the inputs of one command came to."""
+    """A run of ``import`` over all inputs."""
 
     def __init__(self, args: argparse.Namespace, out: Output) -> None:
         self._args = args
@@ -172,7 +171,7 @@ class _Run:
         self.files: list[str] = args.files or ["-"]
         self.stop = Stop()
         self.done: dict[str, ImportReport] = {}
-        """What is done so far, by input."""
+        """The latest report of each input."""
         self._skipped = 0
         self._notes: Notes | None = None
 
@@ -209,7 +208,7 @@ class _Run:
                 store.sync()
                 notes.keep(file, self.done[file], aside_bytes)
 
-        # The size at the report: bad lines that are written after it come again.
+        # The size at the report: later bad lines come again in the next import.
         aside_bytes = aside.end() if isinstance(aside, Aside) else 0
         next_note = time.monotonic() + NOTE_SECONDS
         try:
@@ -254,7 +253,7 @@ class _Run:
         return sum(getattr(report, name) for report in self.done.values())
 
     def facts(self, *, interrupted: bool) -> dict[str, Any]:
-        """What is shown as JSON."""
+        """The facts for JSON."""
         path = os.path.abspath(self._args.store)
         facts: dict[str, Any] = {"path": path, "interrupted": interrupted}
         reports = {file: report.to_dict() for file, report in self.done.items()}
@@ -268,7 +267,7 @@ class _Run:
         return facts
 
     def tell(self, *, interrupted: bool) -> None:
-        """Say what was done."""
+        """Print the result."""
         if self._args.json:
             ok = not interrupted and not self.total("bad")
             self._out.emit({"ok": ok, **self.facts(interrupted=interrupted)})
@@ -283,7 +282,7 @@ class _Run:
         self._out.talk(f"interrupted; {text}" if interrupted else text)
 
     def summary(self) -> str:
-        """The same in a line."""
+        """The result in a line."""
         total = self.total
         text = f"stored {count(total('stored'), 'event')} of {count(total('lines'), 'line')}"
         parts = [

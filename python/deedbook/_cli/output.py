@@ -1,4 +1,4 @@
-"""Where a command writes: data on standard output, talk on standard error."""
+"""The output of a command: data on standard output, talk on standard error."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BUFFER_BYTES: Final = 1 << 18
 class Output:
     """Standard output as bytes, gathered into large writes, and standard error for talk.
 
-    Python's own buffer of ``sys.stdout`` is passed by, so a closed pipe is met here, and never in
-    the interpreter's last flush.
+    The class bypasses Python's buffer of ``sys.stdout``: a closed pipe is found here, never in the
+    last flush of the interpreter.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -41,10 +41,10 @@ class Output:
     def line(self, text: str, colour: str | None = None) -> None:
         """Write a line of text in UTF-8, with everything unprintable escaped. Raises as `flush`.
 
-        A colour is shown where standard output is a terminal that has it.
+        The colour is shown if standard output is a terminal with colours.
         """
-        # The stray bytes of a path (surrogates) are left to the encoder, which restores them, but
-        # for those that steer a terminal of one byte a character.
+        # The encoder restores the stray bytes of a path (surrogates). Bytes 0x80 to 0x9f are
+        # escaped: a terminal with one byte for a character takes the bytes as control characters.
         shown = "".join(c if "\udca0" <= c <= "\udcff" else printable(c) for c in text)
         shown = shown if colour is None else in_colour(shown, colour)
         self.data(shown.encode("utf-8", "surrogateescape") + b"\n")
@@ -90,7 +90,7 @@ class Output:
             raise CliError(f"cannot write to standard output: {error.strerror}") from error
 
     def check_reader(self) -> None:
-        """Raises `PipeClosedError` when the reader of a pipe is gone, though nothing is written."""
+        """Raises `PipeClosedError` if the reader closed the pipe, without writing."""
         try:
             fd = sys.stdout.fileno()
             poll = select.poll()
@@ -106,7 +106,7 @@ class Output:
             complain(text)
 
     def finish(self) -> None:
-        """As `flush`, and also what argparse and the demo printed in Python's own way."""
+        """As `flush`, and also flush the output of argparse and the demo in ``sys.stdout``."""
         self.flush()
         try:
             if sys.stdout is not None:
@@ -117,9 +117,9 @@ class Output:
             raise CliError(f"cannot write to standard output: {error.strerror}") from error
 
     def abandon(self, *, closed: bool = False) -> None:
-        """Forget what was not written: the reader does not read, or (``closed``) is gone.
+        """Drop unwritten data: the reader does not read, or (``closed``) closed the pipe.
 
-        A closed standard output is replaced, so that the interpreter's last flush is quiet.
+        A closed standard output is replaced: the last flush of the interpreter is then quiet.
         """
         self._chunks.clear()
         self._size_bytes = 0
@@ -144,7 +144,7 @@ def complain(text: str) -> None:
 
 
 def _write_all(data: bytes) -> None:
-    """Write all of ``data``, also to a descriptor that takes it in parts or does not block."""
+    """Write all of ``data``, also to a descriptor with short writes, or without blocking."""
     try:
         fd = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):  # replaced by an object, as in a test

@@ -49,8 +49,8 @@ class Parser(argparse.ArgumentParser):
 class CommandParser(Parser):
     """The parser of one command. Options may stand between positional arguments.
 
-    Without this, argparse (before 3.13) takes an optional positional for absent as soon as an
-    option comes, and refuses ``append PATH --resume FILE``.
+    Before 3.13, argparse takes an optional positional for absent at the first option, and refuses
+    ``append PATH --resume FILE``.
     """
 
     _intermixed = False
@@ -73,8 +73,8 @@ class CommandParser(Parser):
             self._intermixed = False
 
 
-# What adds each command, in the order of the help. Only that of the command asked for is imported,
-# so that it begins at once.
+# The function that adds each command, in the order of the help. For a fast start, only the module
+# of the requested command is imported.
 _ADDED_BY: Final = {
     "ls": "ls.add_arguments",
     "info": "check.add_info",
@@ -132,7 +132,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def build(argv: Sequence[str]) -> Parser:
-    """The parser for ``argv``: that of its command; if it begins with none, that of all."""
+    """The parser of the command in ``argv``; the parser of all commands without a command."""
     return _parser([_ADDED_BY[argv[0]]]) if argv and argv[0] in _ADDED_BY else whole()
 
 

@@ -1,4 +1,4 @@
-"""``--payload``: what the payload of a record is shown as."""
+"""``--payload``: payloads as JSON, text or base64."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LINE_ENDS: Final = str.maketrans("\r\n", "  ")
 
 
 def add_payload(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add the option, with this help."""
+    """Add the option with the help ``text``."""
     parser.add_argument("--payload", choices=("json", "text", "base64"), help=text)
 
 
 def text_of(command: str, entry: Entry) -> str:
-    """A payload as text. Raises `CliError` for one that is not UTF-8."""
+    """A payload as text. Raises `CliError` if the payload is not UTF-8."""
     try:
         return entry.payload.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -33,13 +33,13 @@ def text_of(command: str, entry: Entry) -> str:
 
 
 def json_of(command: str, entry: Entry) -> str:
-    """A payload that is JSON, on one line. Raises `CliError` for one that is not."""
+    """A JSON payload on a single line. Raises `CliError` for other payloads."""
     if (wrong := why_not_json(entry.payload)) is not None:
         raise CliError(
             f"{command}: {_place(entry)}: the payload is not JSON: {wrong}; --payload text or "
             "base64 takes it as it is"
         )
-    # Ends of lines can only stand between values; what steers a terminal, only in texts.
+    # In JSON, line ends only stand between values, and control characters only in strings.
     return escape_json(entry.payload.decode("utf-8").translate(_LINE_ENDS))
 
 

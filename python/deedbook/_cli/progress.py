@@ -16,11 +16,11 @@ BAR_CHARS: Final = 24
 
 
 class Progress:
-    """Draws how many bytes are done; a context manager that wipes the bar when it ends.
+    """Draws the number of bytes done; leaving the context manager wipes the bar.
 
-    With a ``unit``, for example ``"event"``, the numbers are of these instead of bytes.
-    Call `update` as often as you like: it is cheap between two drawings, and does nothing when
-    standard error is not a terminal, ``TERM`` is ``dumb``, or ``enabled`` is False.
+    With a ``unit``, for example ``"event"``, the numbers count units instead of bytes.
+    Call `update` as often as you like: a call between two drawings is cheap. `update` does nothing
+    if standard error is not a terminal, ``TERM`` is ``dumb``, or ``enabled`` is False.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Progress:
             self._label, done_bytes, self._total_bytes, now - self._began, note, self._unit
         )
         self._drawn = True
-        # Where the terminal is gone, the work goes on.
+        # Without the terminal, the work continues.
         self._enabled = _write("\r" + render(shown)[: _columns() - 1] + "\x1b[K")
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Progress:
 
 
 class Shown(NamedTuple):
-    """What a bar shows."""
+    """The content of a bar."""
 
     label: str
     done: int
@@ -80,7 +80,7 @@ class Shown(NamedTuple):
     unit: str | None = None
 
     def amount(self, done: int) -> str:
-        """A number of what is counted, in words."""
+        """A number of units, in words."""
         return size(done) if self.unit is None else count(done, self.unit)
 
     def text(self) -> str:
@@ -94,7 +94,7 @@ class Shown(NamedTuple):
 
 
 def _write(text: str) -> bool:
-    """Write to the terminal; whether it is there."""
+    """Write to the terminal; return whether the terminal is there."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -114,7 +114,7 @@ def render(shown: Shown) -> str:
 
 
 def _columns() -> int:
-    """Width of the terminal that standard error is; 80 where it does not say."""
+    """Width of the terminal at standard error; 80 if the width is unknown."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):

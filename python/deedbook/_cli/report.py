@@ -1,4 +1,4 @@
-"""``deedbook report`` and ``deedbook stats``: what is in a log, as a page and as figures."""
+"""``deedbook report`` and ``deedbook stats``: the content of a log, as a page and as figures."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _tell(args: argparse.Namespace, found: LogReport, out: Output) -> None:
 
 
 def run_stats(args: argparse.Namespace, out: Output) -> int:
-    """Print what ``args.paths`` hold; return the worst exit code."""
+    """Print figures about ``args.paths``; return the worst exit code."""
 
     def show(path: str) -> int:
         info = asked_for(args, path)[0].format

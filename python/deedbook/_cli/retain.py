@@ -1,4 +1,4 @@
-"""``deedbook retain`` and ``consumers``: drop parts of WALs and piers; who keeps what."""
+"""``deedbook retain`` and ``consumers``: drop parts of WALs and piers; named consumers."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _add_consumers(commands: Commands) -> None:
 
 
 def run_retain(args: argparse.Namespace, out: Output) -> int:
-    """Drop what is not to be kept; print what was dropped and what is left."""
+    """Drop records by the rules; print the dropped and the kept records."""
     by_rule = args.max_bytes is not None or args.max_age is not None or args.consumed
     by_place = [place for place in (args.from_, args.to) if place is not None]
     if not (by_rule or by_place or args.roll):
@@ -172,7 +172,7 @@ def _truncate(args: argparse.Namespace, out: Output) -> int:
 
 
 def _roll(args: argparse.Namespace, out: Output, *, last: bool) -> None:
-    """Begin an epoch of a pier; say so if nothing else is done."""
+    """Begin an epoch of a pier; print the result if the command does nothing else."""
     with _open_kept(args, "a", (PIER,)) as pier:
         assert isinstance(pier, Pier)
         number = pier.roll()
@@ -196,7 +196,7 @@ def _retain(args: argparse.Namespace, out: Output) -> int:
 def _tell_dropped(
     wal: Wal, head: int, end: int, dropped: Dropped, args: argparse.Namespace, out: Output
 ) -> int:
-    """Print what is no longer there, or would not be, of a log from ``head`` to ``end``."""
+    """Print the dropped records, or the records to drop, of a log from ``head`` to ``end``."""
     facts = {"head": dropped.head, "end": dropped.end}
     gone = count(dropped.records, "record")
     left = f"bytes {dropped.head:,} to {dropped.end:,} {{}} left of {head:,} to {end:,}"
@@ -204,7 +204,7 @@ def _tell_dropped(
 
 
 def _tell_epochs(pier: Pier, dropped: DroppedEpochs, args: argparse.Namespace, out: Output) -> int:
-    """Print which epochs are no longer there, or would not be."""
+    """Print the dropped epochs, or the epochs to drop."""
     last = pier.last
     facts = {"dropped_epochs": dropped.epochs, "epoch": dropped.epoch, "last": last}
     gone = f"{count(len(dropped.epochs), 'epoch')} with {count(dropped.deeds, 'deed')}"
@@ -222,7 +222,7 @@ def _tell(
     args: argparse.Namespace,
     out: Output,
 ) -> int:
-    """Print how much is no longer there; ``left`` says what is, around its verb."""
+    """Print ``gone``, the dropped part, and ``left``, the kept part with ``{}`` for the verb."""
     what, are = (f"{gone} would go", "would be") if args.dry_run else (f"dropped {gone}", "are")
     facts = {
         "dry_run": args.dry_run,
@@ -244,7 +244,7 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
         with _open_kept(args, "r", _FORMATS) as log:
             consumers = log.consumers()
     else:
-        # Readers may set consumers, so this works beside a running writer.
+        # Readers may set consumers: the command works while another process writes.
         with _open_kept(args, "r", _FORMATS) as log:
             if args.remove is not None:
                 if args.remove not in log.consumers():
@@ -270,7 +270,7 @@ def run_consumers(args: argparse.Namespace, out: Output) -> int:
 
 
 def _freed(log: Wal | Pier, name: str) -> dict[str, int]:
-    """What that consumer alone keeps: bytes of a WAL, deeds of a pier."""
+    """The part of the log that only the consumer keeps: bytes of a WAL, deeds of a pier."""
     consumers = log.consumers()
     first = min(consumers.values())
     del consumers[name]
@@ -292,7 +292,7 @@ def _position(log: Wal | Pier, text: str) -> int:
 def _open_kept(
     args: argparse.Namespace, mode: Literal["r", "a"], formats: Sequence[LogInfo[Any]]
 ) -> Wal | Pier:
-    """The log, which must be there and of one of the formats: dropping from it creates nothing."""
+    """The log, in one of the formats. A missing log is an error: dropping creates nothing."""
     found = require(args.path)
     if found.format not in formats or found.saved:
         saved = "the saved end of " if found.saved else ""

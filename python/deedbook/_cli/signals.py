@@ -1,4 +1,4 @@
-"""Stopping: signals that end a command, or are noted so that it ends at an edge."""
+"""Signals: end a command at once, or between two commits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 
 class Terminated(BaseException):
-    """SIGTERM came. As KeyboardInterrupt, no ``except Exception`` catches it."""
+    """SIGTERM came. No ``except Exception`` catches the exception, as KeyboardInterrupt."""
 
 
 class Termination:
     """While entered, SIGTERM raises `Terminated` once; a second one ends the process at once.
 
-    So what is open is closed, and the exit code is the one that shells show for SIGTERM. A signal
-    that is ignored, or handled by the program around us, stays so. Outside the main thread, where
-    Python has no signal handlers, this does nothing.
+    The exception closes open logs, and the exit code is the code of shells for SIGTERM. If the
+    calling program ignores or handles SIGTERM, the class changes nothing. Outside the main thread,
+    Python has no signal handlers, and the class does nothing.
     """
 
     def __init__(self) -> None:
@@ -46,16 +46,16 @@ class Termination:
 class Stop:
     """While entered, the first SIGINT or SIGTERM is noted and wakes `wait`; nothing is raised.
 
-    The second one acts as it did before, so a stuck write can still be left. A signal that was
-    ignored when the process began (``nohup``, a background job) stays ignored. Outside the main
-    thread, where Python has no signal handlers, this does nothing.
+    The second signal acts as before, so you can leave a stuck write. A signal ignored at the start
+    of the process (``nohup``, a background job) stays ignored. Outside the main thread, Python has
+    no signal handlers, and the class does nothing.
     """
 
     def __init__(self) -> None:
         self.requested = False
         """Whether a signal came."""
         self.number = 0
-        """Which one."""
+        """The number of the signal."""
         self._before: dict[int, Any] = {}
         self._pipe: tuple[int, int] | None = None
         self._wakeup_before = -1
@@ -87,7 +87,7 @@ class Stop:
     def wait(self, fd: int, timeout_seconds: float | None) -> bool:
         """Wait until ``fd`` can be read (True), or a signal or the timeout comes (False).
 
-        A timeout of None waits for ever. Regular files can always be read.
+        A timeout of None waits forever. Regular files are always readable.
         """
         if self.requested:
             return False
@@ -106,9 +106,9 @@ class Stop:
 
     @contextlib.contextmanager
     def raising(self, error: BaseException) -> Iterator[None]:
-        """While entered, the signal raises this as well, also if it came before.
+        """While entered, the signal also raises ``error``, even if the signal came before.
 
-        For a call that waits by itself.
+        For calls that wait without `wait`.
         """
         self._error = error
         try:

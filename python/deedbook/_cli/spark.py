@@ -1,4 +1,4 @@
-"""``deedbook spark JOB``: jobs that Spark distributes."""
+"""``deedbook spark JOB``: distributed jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_arguments(commands: Commands) -> None:
     """Add the command and its jobs."""
     parser = commands.add_parser(
         "spark",
-        help=f"jobs that Spark distributes: {', '.join(_JOBS)}",
+        help=f"run a job with Spark: {', '.join(_JOBS)}",
         description="Process logs that are too large for one process. Every node must see sources "
         "and logs under the same paths, and have Deedbook, PySpark and pyarrow. Start a killed "
         "job again: the job continues the work, and appends nothing twice.",
@@ -56,7 +56,7 @@ def add_arguments(commands: Commands) -> None:
 
 
 def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -> Any:
-    """A job's parser, with what all jobs take."""
+    """The parser of a job, with the arguments of all jobs."""
     parser = jobs.add_parser(name, **texts)
     parser.add_argument(
         "--master",
@@ -79,7 +79,7 @@ def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -
 
 
 def _run(args: argparse.Namespace, out: Output, job: Callable[..., int]) -> int:
-    """Run a job in a session of its own. Raises `CliError` where Spark cannot do it."""
+    """Run a job in a new session. Raises `CliError` if Spark fails."""
     with _session(args) as spark:
         return job(args, out, spark, importlib.import_module("deedbook.spark.jobs"))
 
@@ -97,7 +97,7 @@ def settings_of(command: str, given: list[str]) -> dict[str, str]:
 
 @contextmanager
 def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
-    """The session of a job; Spark's own log is kept only where the job fails."""
+    """The session of a job. The log of Spark is kept only if the job fails."""
     try:
         from deedbook._spark_session import session
 
@@ -131,7 +131,7 @@ def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
 
 
 def shown_error(command: str, error: Exception, log: Path) -> BaseException:
-    """The error to show for a job, or for Spark's start: one line where Spark failed."""
+    """The error to show for a job, or for the start of Spark: a line if Spark failed."""
     from deedbook._spark_session import JobFailedError, clear
 
     cleared = clear(error)

@@ -31,7 +31,7 @@ TEXTS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the job takes."""
+    """Add the arguments of the job."""
     parser.add_argument("logs", metavar="LOG", nargs="+", help="log, directory of logs, or glob")
     parser.add_argument("target", metavar="DIR", help="directory of the new logs")
     parser.add_argument(

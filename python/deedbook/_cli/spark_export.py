@@ -31,7 +31,7 @@ TEXTS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the job takes."""
+    """Add the arguments of the job."""
     parser.add_argument("log", metavar="LOG", help="log, directory of logs, or glob")
     parser.add_argument("table", metavar="TABLE", help="directory of the table")
     parser.add_argument(

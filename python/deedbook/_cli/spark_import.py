@@ -32,7 +32,7 @@ TEXTS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the job takes."""
+    """Add the arguments of the job."""
     parser.add_argument("source", metavar="SOURCE", help="directory, file or glob")
     parser.add_argument(
         "store", metavar="STORE", help="the event store; the job creates a missing store"

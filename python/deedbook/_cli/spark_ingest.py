@@ -34,7 +34,7 @@ TEXTS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the job takes."""
+    """Add the arguments of the job."""
     parser.add_argument("source", metavar="SOURCE", help="directory, file, glob, or log")
     parser.add_argument("log", metavar="LOG", help="the log; --format creates a missing log")
     parser.add_argument(

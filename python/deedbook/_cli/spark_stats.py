@@ -1,4 +1,4 @@
-"""``deedbook spark stats``: what is in logs, counted by many tasks at once."""
+"""``deedbook spark stats``: figures about logs, counted by many tasks at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the job takes."""
+    """Add the arguments of the job."""
     parser.add_argument("paths", metavar="LOG", nargs="+", help="log, directory of logs, or glob")
     parser.add_argument(
         "--top",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TEXTS", "add_arguments", "run"]
 
 TEXTS: Final = {
-    "help": "check every record of many logs, or of huge ones",
+    "help": "check every record of many or huge logs",
     "description": "Check every record of the logs at each PATH: a log of any format, a pier, a "
     "directory of logs, or a glob. Many tasks check the parts of large logs at once. The result "
     "is the result of 'deedbook verify'. The job changes nothing. The job reports logs that "
@@ -31,7 +31,7 @@ TEXTS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the job takes."""
+    """Add the arguments of the job."""
     parser.add_argument("paths", metavar="PATH", nargs="+", help="log, pier, directory, or glob")
     parser.add_argument(
         "--part-size",

@@ -1,4 +1,4 @@
-"""What the shell says and does of each format beyond what the library has of it."""
+"""The parts of the shell that depend on the format of a log."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ _INSTEAD: Final[dict[str, dict[str, str]]] = {
 
 
 def instead_of(info: FormatInfo) -> Mapping[str, str]:
-    """What to do instead of a command or an option that the format does not have."""
+    """Advice by command or option, for commands and options that the format lacks."""
     return _INSTEAD.get(info.name, {})

@@ -1,4 +1,4 @@
-"""How ``append`` writes a log, by its format."""
+"""Writers of ``append``, one for each format."""
 
 from __future__ import annotations
 
@@ -32,57 +32,57 @@ _LINE_BYTES_MAX: Final = {"ledger": 1 << 20}
 
 
 def logs() -> tuple[FormatInfo, ...]:
-    """The formats to which lines are appended as they are."""
+    """The formats with lines as records."""
     return tuple(info for info in FORMATS if isinstance(info, LogInfo) or info is LEDGER)
 
 
 def line_bytes_max(info: FormatInfo) -> int:
-    """The limit of a line where none is given."""
+    """The default limit of a line, in bytes."""
     return _LINE_BYTES_MAX.get(info.name, 256 << 20)
 
 
 def create_options(info: FormatInfo) -> tuple[str, ...]:
-    """Options for a new log that only this format has."""
+    """The options of ``append`` for new logs of the format."""
     return _CREATE_OPTIONS.get(info.name, ())
 
 
 def append_options(info: FormatInfo) -> tuple[str, ...]:
-    """All options that only this format has."""
+    """All options of ``append`` for the format."""
     return create_options(info) + _APPEND_OPTIONS.get(info.name, ())
 
 
 class Appender(ABC):
-    """Lines on their way into a log: what was appended, and up to where it is durable."""
+    """A writer of lines: the appended lines, and the durable end."""
 
     takes_empty = True
     """Whether a record may have no bytes."""
 
     @abstractmethod
     def commit(self, lines: list[bytes]) -> None:
-        """Append lines as one batch: all of them, or an error."""
+        """Append lines as a batch: either all lines, or an error."""
 
     @abstractmethod
     def durable(self) -> int | None:
-        """What ``--acks`` reports: up to where the log is durable."""
+        """The durable end of the log, for ``--acks``."""
 
     @abstractmethod
     def positions(self) -> dict[str, Any]:
-        """For JSON: where the lines are."""
+        """The positions of the lines, for JSON."""
 
     @abstractmethod
     def where(self, appended: int) -> str:
-        """For the summary: where the lines are."""
+        """The positions of the lines, for the summary."""
 
     @abstractmethod
     def how_durable(self) -> str:
-        """For the summary: what is durable."""
+        """The durable part, for the summary."""
 
     def opening(self) -> list[str]:
-        """What opening changed, in words."""
+        """The changes on opening, in words."""
         return []
 
     def files(self) -> Iterable[str]:
-        """The log's own files, which are no input of it."""
+        """The files of the log. None of the files may be the input."""
         return ()
 
     @abstractmethod
@@ -90,22 +90,22 @@ class Appender(ABC):
         """Make all lines durable."""
 
     def present(self) -> Present | None:
-        """What the log already holds, for ``--resume``; None if its records have no numbers."""
+        """The records in the log, for ``--resume``; None if records have no numbers."""
         return None
 
 
 class Present(NamedTuple):
-    """The records that a log held before, to be compared with the first lines of an input."""
+    """The records of a log before the run, to compare with the first lines of the input."""
 
     first: int
-    """Position of the first one."""
+    """Position of the first record."""
     length: int
     payloads: Callable[[int, int], Iterable[bytes]]
     """The payloads of a range of positions."""
 
 
 class _LogAppender(Appender):
-    """Lines into a log that opening mends."""
+    """Lines to a log. Opening repairs the log after a crash."""
 
     def __init__(self, info: Any, log: Any) -> None:
         self._info = info
@@ -134,7 +134,7 @@ class _LogAppender(Appender):
 
 
 class DeedAppender(_LogAppender):
-    """Lines as deeds, which have numbers: what is there can be skipped."""
+    """Lines as deeds. Deeds have numbers, so ``--resume`` can skip lines."""
 
     def __init__(self, info: Any, book: Book | Pier) -> None:
         super().__init__(info, book)
@@ -166,7 +166,7 @@ class DeedAppender(_LogAppender):
 
 
 class RecordAppender(_LogAppender):
-    """Lines as records, which are known by the byte at which they begin."""
+    """Lines as records of a WAL. The position of a record is the first byte (LSN)."""
 
     def __init__(self, info: Any, wal: Wal) -> None:
         super().__init__(info, wal)
@@ -199,7 +199,7 @@ class RecordAppender(_LogAppender):
 
 
 class EventAppender(Appender):
-    """Lines as events of a ledger, which have no numbers before their files are finished."""
+    """Lines as events of a ledger. Events have no numbers before the file is finished."""
 
     takes_empty = False
 

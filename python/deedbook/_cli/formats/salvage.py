@@ -1,4 +1,4 @@
-"""What ``salvage`` copies of each format, and what it says of it."""
+"""``salvage`` by format: the copy, and the lines of the result."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["salvage"]
 def salvage(
     info: FormatInfo, source: str, target: str, progress: Progress, **options: Any
 ) -> Outcome:
-    """Copy everything intact; the source is not changed.
+    """Copy all intact records. The source does not change.
 
-    The outcome is ok if nothing was damaged or lost. Raises `deedbook.UnsupportedError` for a pier,
-    whose deeds after a gap would get the numbers of the next epoch.
+    The outcome is ok if nothing was damaged or lost. Raises `deedbook.UnsupportedError` for a pier:
+    deeds after a gap would get numbers of the next epoch.
     """
     if info is NOSTR:
         return salvage_store(source, target, progress)
@@ -40,7 +40,7 @@ def salvage(
 def _salvage_ledger(
     info: FormatInfo, source: str, target: str, progress: Progress, options: dict[str, Any]
 ) -> Outcome:
-    """Copy each file to one of its own. Without ``base`` there must be one ledger."""
+    """Copy each file to a new file. Without ``base`` there must be a single ledger."""
     copied = Ledger.salvage(source, target, progress=progress, **options).files
     records = sum(one.report.records for one in copied)
     damaged = [(one, damage) for one in copied for damage in one.report.damages]
@@ -66,7 +66,7 @@ def _salvage_log(
 
 
 def _lost_at_end(info: LogInfo[Any], source: str, options: dict[str, Any]) -> dict[str, int] | None:
-    """The acknowledged bytes that are missing at the end of the log; None if none are."""
+    """The missing acknowledged bytes at the end of the log; None if no bytes are missing."""
     try:
         with info.open(source, "r", **options) as log:
             recovery = log.recovery
@@ -113,7 +113,7 @@ def _carried_lines(report: SalvageReport) -> list[str]:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Ascending numbers, those that follow one another as ``first..last``."""
+    """Ascending numbers, with consecutive numbers as ``first..last``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -124,7 +124,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def _moved_deeds(report: SalvageReport) -> list[str]:
-    """Which deeds have another number than before."""
+    """Lines about the deeds with new numbers."""
     if not report.renumbered:
         return []
     lines = ["  deeds after a gap have new numbers:"]
@@ -139,7 +139,7 @@ def _moved_deeds(report: SalvageReport) -> list[str]:
 
 
 def _moved_records(report: SalvageReport) -> list[str]:
-    """Which records have another LSN than before."""
+    """Lines about the records with new LSNs."""
     moved = [run for run in report.runs if run.offset != run.source_offset]
     lines = ["  records after a gap, or after a dropped prefix, have new LSNs:"]
     lines += [
