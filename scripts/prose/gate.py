@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path("scripts/prose")
-PAGES = r"(README|CONTRIBUTING|CHANGELOG|SECURITY)\.md|docs/.*\.md|src/\w+/FORMAT\.md"
-CODE = r"(src|python|capi)/.*\.(rs|py|pyi)"
+PAGES = r"(README|CONTRIBUTING|CHANGELOG|SECURITY)\.md|(docs|examples)/.*\.md|src/\w+/FORMAT\.md"
+CODE = r".*\.(rs|py|pyi)"
 
 INVERTED = {"what", "where", "of", "which", "those", "whatever", "whose", "else"}
 PRONOUNS = {"it", "its", "that", "those", "these", "this", "one", "ones", "which", "what"}
