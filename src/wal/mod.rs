@@ -7,24 +7,20 @@ mod dropping;
 mod engine;
 mod files;
 pub(crate) mod format;
-mod in_parts;
 mod inspect;
 mod options;
 mod pack;
 mod proof;
+mod read;
 mod record;
 
-use std::ops::RangeBounds;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::durability::Durability;
-use crate::error::{ErrorKind, Result};
-use crate::log::{
-    Bookmark, Inspected, Log, Repair, RepairReport, SalvageReport, Shared, Split, Wanted, facade,
-};
+use crate::error::Result;
+use crate::log::{Inspected, Log, Repair, RepairReport, SalvageReport, Shared, Wanted, facade};
 use crate::mode::Mode;
-use crate::range::ends;
-use crate::scan::OnCorrupt;
 use codec::Codec;
 
 #[doc(hidden)]
@@ -45,18 +41,13 @@ pub use record::{Record, RecordRef};
 
 pub(crate) type Batch = crate::log::Batch<WalFormat>;
 
-/// The bytes at which a range of records begins and ends.
-fn bytes(lsns: impl RangeBounds<Lsn>) -> (Option<u64>, Option<u64>) {
-    ends(lsns, |lsn| lsn.0)
-}
-
 facade! {
     /// An open write-ahead log. Handles may be shared by threads; clones are the same handle.
     Wal(WalFormat) writes
 }
 
 impl Stage {
-    /// Add a record. What is staged stays as it is if the record is beyond the limit.
+    /// Add a record. A record beyond the limit leaves the stage unchanged.
     ///
     /// # Errors
     ///
@@ -98,7 +89,7 @@ impl Options {
         Ok(Wal(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
 
-    /// Cut a log after its valid prefix, after saving what is cut in `log.cut-BYTE` beside it (for a
+    /// Truncate a log after its valid prefix. The removed bytes are saved next to the log in `log.cut-BYTE` (for a
     /// single file `NAME.cut-BYTE`). Segments after a gap are renamed to `*.wal.cut`, and a head marker
     /// that only the mark still knows is written again. A clean log stays as it is.
     ///
@@ -209,7 +200,7 @@ impl Wal {
         self.0.shared.appending.record_bytes_max
     }
 
-    /// The segment files from the one with the head on; of a single file that file.
+    /// The segment files, beginning with the segment of the head; a log in a single file has one path.
     ///
     /// # Errors
     ///
@@ -222,36 +213,8 @@ impl Wal {
         })
     }
 
-    /// First and last record, or `None` while there are none.
-    ///
-    /// # Errors
-    ///
-    /// Fails for a closed handle; see [Errors](crate#errors).
-    pub fn bounds(&self) -> Result<Option<(Lsn, Lsn)>> {
-        let extent = self.0.extent()?;
-        Ok((extent.records > 0).then_some((Lsn(extent.start), Lsn(extent.last_offset))))
-    }
-
-    /// Where the first record begins, or will: 0 until a prefix is dropped.
-    ///
-    /// # Errors
-    ///
-    /// Fails for a closed handle; see [Errors](crate#errors).
-    pub fn head(&self) -> Result<Lsn> {
-        Ok(Lsn(self.0.extent()?.start))
-    }
-
-    /// Where the next record will begin.
-    ///
-    /// # Errors
-    ///
-    /// Fails for a closed handle; see [Errors](crate#errors).
-    pub fn end(&self) -> Result<Lsn> {
-        Ok(Lsn(self.0.extent()?.end))
-    }
-
-    /// The end of what is on stable storage; `None` for a reader that finds no mark, or one since which
-    /// another program appended.
+    /// The end of the records on stable storage. A reader returns `None` without a mark, or when another
+    /// program appended after the mark was written.
     ///
     /// # Errors
     ///
@@ -271,8 +234,7 @@ impl Wal {
         self.0.wait_durable_at(lsn.0)
     }
 
-    /// Append one record and return its LSN. When this returns, the record survives the death of
-    /// the process, and with [`Durability::Always`] a power cut.
+    /// Append one record and return its LSN. The returned record survives the death of the process, and with [`Durability::Always`] a power cut.
     ///
     /// # Errors
     ///
@@ -295,6 +257,20 @@ impl Wal {
     /// ```
     pub fn append(&self, payload: &[u8]) -> Result<Lsn> {
         let appended = self.0.append_tagged((), payload)?;
+        Ok(Lsn(appended.offset))
+    }
+
+    /// Append one record whose payload of `len` bytes is read while it is written, and return its LSN.
+    /// A reader that ends early, or fails, leaves the log unchanged. Other calls on the
+    /// handle may wait meanwhile: a reader that calls the same log never returns.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
+    /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
+    pub fn append_from(&self, len: u64, payload: &mut dyn Read) -> Result<Lsn> {
+        let appended = self.0.append_payload((), len, payload)?;
+        self.0.shared.after_append(appended.end)?;
         Ok(Lsn(appended.offset))
     }
 
@@ -321,7 +297,7 @@ impl Wal {
     }
 
     /// Append several payloads packed into one record: after a crash all of them are there, or
-    /// none. [`Parts`] takes them apart; to programs that do not know it, it is an ordinary record.
+    /// none. [`Parts`] takes the payloads apart; other programs read an ordinary record.
     ///
     /// # Errors
     ///
@@ -356,137 +332,5 @@ impl Wal {
     pub fn commit(&self, payload: &[u8]) -> Result<Lsn> {
         let appended = self.0.commit_tagged((), payload)?;
         Ok(Lsn(appended.offset))
-    }
-
-    /// The record that begins at `lsn`. What only looks like a record, inside the payload of one, is
-    /// refused.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
-    pub fn read(&self, lsn: Lsn) -> Result<Record> {
-        self.0.read_by_offset(lsn.0)
-    }
-
-    /// The records of a range, whose ends must lie between records: `lsn..`, `a..b` or `..`. A snapshot of
-    /// the log as it is now.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
-    /// [Errors](crate#errors).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use deedbook::wal::Wal;
-    ///
-    /// # fn main() -> deedbook::Result<()> {
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("log");
-    /// let wal = Wal::create(&path)?;
-    /// let (first, second) = (wal.append(b"one")?, wal.append(b"two")?);
-    /// assert_eq!(wal.iter(second..)?.count(), 1);
-    /// assert_eq!(wal.iter(first..second)?.count(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn iter(&self, lsns: impl RangeBounds<Lsn>) -> Result<Iter> {
-        Ok(Iter::new(self.cursor(lsns, OnCorrupt::Raise)?))
-    }
-
-    /// The records of a range, whose ends must lie between records, without an allocation each: a snapshot of
-    /// the log as it is now. Damage is raised, or passed over as far as the log goes.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
-    /// [Errors](crate#errors).
-    pub fn cursor(&self, lsns: impl RangeBounds<Lsn>, on_corrupt: OnCorrupt) -> Result<Cursor> {
-        let (from, to) = bytes(lsns);
-        self.0.cursor_by_offset(from, to, on_corrupt)
-    }
-
-    /// The records of a range, whose ends must lie between records, the last one first.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
-    /// [Errors](crate#errors).
-    pub fn cursor_back(&self, lsns: impl RangeBounds<Lsn>) -> Result<Reverse> {
-        let (from, to) = bytes(lsns);
-        self.0.reverse_by_offset(from, to)
-    }
-
-    /// Look for records that other processes appended, or dropped from the front; returns the end.
-    /// A log whose end was cut is an error: what was read is not there any more. A writer knows its
-    /// end.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) where records that this handle knew were cut off, and
-    /// with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
-    pub fn refresh(&self) -> Result<Lsn> {
-        Ok(Lsn(self.0.refresh_extent()?.end))
-    }
-
-    /// Follow the log from the record at `from` on (`None`: its first), or from its end.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an end that is not between records; see
-    /// [Errors](crate#errors).
-    pub fn follow(&self, from: Option<Lsn>) -> Result<Follow> {
-        self.0.follow_offset(from.map(|lsn| lsn.0))
-    }
-
-    /// Divide the records of a range into parts of about `split_bytes` bytes. A log that is
-    /// damaged after its valid prefix gets one more part for what lies there.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
-    /// [Errors](crate#errors).
-    pub fn splits(&self, split_bytes: u64, lsns: impl RangeBounds<Lsn>) -> Result<Vec<Split>> {
-        let (start, stop) = bytes(lsns);
-        let snapshot = self.0.usable()?.snapshot();
-        let extent = snapshot.extent;
-        if let Some(start) =
-            start.filter(|&start| start > extent.end && snapshot.trailing.is_none())
-        {
-            let message = format!("no record at lsn {start}, the log ends at byte {}", extent.end);
-            return Err(self.0.shared.error(ErrorKind::OutOfRange, message));
-        }
-        let reaches_end = stop.is_none_or(|stop| stop > extent.end);
-        let to = stop.map_or(extent.end, |stop| stop.min(extent.end));
-        let from = start.map_or(extent.start, |start| start.max(extent.start));
-        self.0.splits_over(split_bytes, from, to, reaches_end)
-    }
-
-    /// Where the record at that LSN lies, or the one to come.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
-    /// [Errors](crate#errors).
-    pub fn bookmark_at(&self, lsn: Lsn) -> Result<Bookmark> {
-        self.0.bookmark_of_offset(lsn.0)
-    }
-
-    /// Walk the records of a part, without opening the log; without `check`, checksums are not compared.
-    /// Another log at the path is [`ErrorKind::NotALog`].
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`NotALog`](crate::ErrorKind::NotALog) where another log lies at the path; see
-    /// [Errors](crate#errors).
-    pub fn read_split(
-        split: &Split,
-        options: &Options,
-        on_corrupt: OnCorrupt,
-        check: bool,
-    ) -> Result<Cursor> {
-        Log::cursor_of_split(split, options, on_corrupt, check, None)
     }
 }
