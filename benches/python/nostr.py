@@ -52,7 +52,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from deedbook._style import INK, STYLE
+    from deedbook._show.style import INK, STYLE
 
     # Without the salt the file would be another one each time.
     style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
@@ -73,7 +73,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
 def draw_kinds(axes: Axes, kinds: dict[str, int]) -> None:
     """How many events of the most frequent kinds count."""
-    from deedbook._style import COLOURS, INK
+    from deedbook._show.style import COLOURS, INK
 
     order = sorted(kinds, key=lambda kind: kinds[kind], reverse=True)
     shown, rest = order[:KINDS_SHOWN], order[KINDS_SHOWN:]
@@ -95,7 +95,7 @@ def draw_days(axes: Axes, days: dict[str, int]) -> None:
     """How many events of each day count."""
     from matplotlib.ticker import StrMethodFormatter
 
-    from deedbook._style import COLOURS
+    from deedbook._show.style import COLOURS
 
     numbers = {int(day): count for day, count in days.items()}
     span = range(min(numbers), max(numbers) + 1)
@@ -112,7 +112,7 @@ def draw_queries(axes: Axes, results: dict[str, Any]) -> None:
     """The time of each question in each store: a bar to the median, a line to the percentile 99."""
     from matplotlib.ticker import FuncFormatter
 
-    from deedbook._style import COLOURS
+    from deedbook._show.style import COLOURS
 
     medians = {(one["row"], one["store"]): one["median"] for one in results["figures"]}
     rows = dict.fromkeys(one["row"] for one in results["figures"])

@@ -159,7 +159,7 @@ def draw(seen: Story, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from deedbook._style import COLOURS, INK, STYLE
+    from deedbook._show.style import COLOURS, INK, STYLE
 
     blue, _, red, _, green, *_ = COLOURS
     # Without them the file would be another one each time.
@@ -208,7 +208,7 @@ def shade(axes: Axes, seen: Story) -> None:
     """Mark the times in which the server failed."""
     from matplotlib.ticker import StrMethodFormatter
 
-    from deedbook._style import COLOURS
+    from deedbook._show.style import COLOURS
 
     for start, end, _ in seen.outages:
         axes.axvspan(start, end, color=COLOURS[2], alpha=0.12, linewidth=0)

@@ -177,7 +177,7 @@ def draw(by_size: Mapping[str, Mapping[float, dict[str, Any]]], path: Path) -> N
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from deedbook._style import COLOURS, INK, STYLE
+    from deedbook._show.style import COLOURS, INK, STYLE
 
     style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
     with plt.rc_context(style):

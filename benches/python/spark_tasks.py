@@ -32,7 +32,7 @@ def plain_source() -> Any:
                     return inner.partitions()
 
                 def read(self, partition: Any) -> Iterator[Any]:
-                    import deedbook.spark._rows as module
+                    import deedbook.spark._read.rows as module
 
                     module.settle = lambda: None
                     return inner.read(partition)

@@ -255,7 +255,7 @@ def draw(runs: Mapping[str, Mapping[int, list[Run]]], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from deedbook._style import COLOURS, GREY, INK, STYLE
+    from deedbook._show.style import COLOURS, GREY, INK, STYLE
 
     style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
     with plt.rc_context(style):

@@ -22,9 +22,9 @@ import report
 from workspace import Places, is_from_spark, reason, require
 
 import deedbook
-from deedbook import _demo
+from deedbook._cli import first_minute
 from deedbook._cli.demo import positive
-from deedbook._demo import Check, DemoError, Say, Source, Writing, put, put_json, size
+from deedbook._cli.first_minute import Check, DemoError, Say, Source, Writing, put, put_json, size
 
 EVENTS = 200_000
 KILLS = 2
@@ -87,12 +87,12 @@ def main(args: argparse.Namespace) -> int:
             told = f"Spark: {reason(error)} (more in {Places(args.out).spark_log})"
             raise DemoError(told) from error
 
-    return _demo.guarded(work)
+    return first_minute.guarded(work)
 
 
 def _run(args: argparse.Namespace) -> int:
     say: Say = (lambda _: None) if args.json else put
-    _demo.require(args.input)
+    first_minute.require(args.input)
     require()
     space = Places(args.out)
     space.prepare(args.input)
@@ -107,10 +107,10 @@ def _run(args: argparse.Namespace) -> int:
     say(f"input: {path}, {source.lines:,} lines, {size(source.bytes)}")
 
     with _timed(seconds, "write, kill, resume"):
-        writing = _demo.write_with_kills(space.log, source, args.seed, say, KILLS)
-    checks = _demo.checks_of(writing, source)
+        writing = first_minute.write_with_kills(space.log, source, args.seed, say, KILLS)
+    checks = first_minute.checks_of(writing, source)
     with _timed(seconds, "verify the log"):
-        checks.append(_demo.verified(space.log, source))
+        checks.append(first_minute.verified(space.log, source))
     summary, versions = _with_spark(args.master, space, source, writing, checks, seconds)
 
     result = report.Result(source, writing, checks, seconds, versions, summary)

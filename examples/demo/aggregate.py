@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from workspace import Places, is_from_spark, reason
 
-from deedbook._demo import Check
-from deedbook._times import EPOCH, SECONDS_MAX, SECONDS_MIN, UNITS
+from deedbook._cli.first_minute import Check
+from deedbook._show.times import EPOCH, SECONDS_MAX, SECONDS_MIN, UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession

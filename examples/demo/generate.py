@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from deedbook._demo import DemoError, Source, read_lines
+from deedbook._cli.first_minute import DemoError, Source, read_lines
 
 DAYS = 7
 START = datetime(2026, 3, 2, tzinfo=timezone.utc)  # a Monday

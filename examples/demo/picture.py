@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from aggregate import OTHER, Summary
 
-from deedbook._demo import size
-from deedbook._style import COLOURS, GREY, INK, RED, STYLE
-from deedbook._times import EPOCH
+from deedbook._cli.first_minute import size
+from deedbook._show.style import COLOURS, GREY, INK, RED, STYLE
+from deedbook._show.times import EPOCH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

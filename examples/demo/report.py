@@ -12,8 +12,17 @@ from typing import Any
 from aggregate import OTHER, Count, Summary
 from picture import draw
 
-from deedbook import _demo
-from deedbook._demo import Rows, check_rows, is_number, put, save, size, tell_recovery, text_table
+from deedbook._cli import first_minute
+from deedbook._cli.first_minute import (
+    Rows,
+    check_rows,
+    is_number,
+    put,
+    save,
+    size,
+    tell_recovery,
+    text_table,
+)
 
 # The table by time takes the next larger unit, so that it stays readable.
 COARSER = {"hour": "day", "day": "month", "month": "year"}
@@ -22,7 +31,7 @@ TIME_ROWS_MAX = 40
 
 
 @dataclass(frozen=True)
-class Result(_demo.Result):
+class Result(first_minute.Result):
     """All that a run found."""
 
     summary: Summary | None
@@ -92,7 +101,7 @@ def as_json(result: Result) -> str:
 def as_dict(result: Result) -> dict[str, Any]:
     """The result as plain values, ready for JSON."""
     summary = result.summary
-    plain = _demo.as_dict(result)
+    plain = first_minute.as_dict(result)
     if summary:
         plain["fields"] = {"type": summary.type_fields, "time": summary.time_fields}
         plain["by_type"] = [_count(count) for count in summary.types]

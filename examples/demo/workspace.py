@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deedbook import _demo
-from deedbook._demo import DemoError
+from deedbook._cli import first_minute
+from deedbook._cli.first_minute import DemoError
 
 JAVA_MIN = 17
 MODULES = ("pyspark", "pyarrow", "matplotlib")
 
 
 @dataclass(frozen=True)
-class Places(_demo.Workspace):
+class Places(first_minute.Workspace):
     """The output directory and the places in it."""
 
     @property

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deedbook._core import StagedJob, Transactions
-from deedbook._process import status
+from deedbook._system.process import status
 
 __all__ = ["OLD_SECONDS", "Removed", "named", "owner", "vacuum"]
 

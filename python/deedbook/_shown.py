@@ -120,7 +120,7 @@ def _short(value: Any) -> str:
 
 def _html_of_handle(self: Any) -> str:
     """The facts of the handle that need no read."""
-    from deedbook._page import fragment, table
+    from deedbook._show.page import fragment, table
 
     rows = []
     for name in _FACTS:
@@ -134,7 +134,7 @@ def _html_of_handle(self: Any) -> str:
 
 def html_of_report(self: Any) -> str:
     """The fields in a table, lists of reports in tables of their own."""
-    from deedbook._page import fragment
+    from deedbook._show.page import fragment
 
     bad = getattr(self, "ok", True) is False or getattr(self, "verdict", None) == "corrupt"
     style = ' class="bad"' if bad else ""
@@ -143,7 +143,7 @@ def html_of_report(self: Any) -> str:
 
 
 def _fields(report: Any) -> str:
-    from deedbook._page import table
+    from deedbook._show.page import table
 
     rows, below = [], ""
     for name in report.to_dict():
@@ -165,8 +165,8 @@ def _map(report: Any) -> str:
     """The place of a check's damage."""
     if not isinstance(report, _core.VerifyReport) or not report.damages:
         return ""
-    from deedbook._charts import Piece, strip
     from deedbook._formats.info import part_of
+    from deedbook._show.charts import Piece, strip
 
     part = part_of("", report.to_dict())
     length = part.end - part.begin
@@ -185,6 +185,6 @@ def _text(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    from deedbook._page import escaped
+    from deedbook._show.page import escaped
 
     return escaped(text)

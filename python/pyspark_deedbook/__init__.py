@@ -44,7 +44,7 @@ class DefaultSource(DataSource):
 
         Raises `deedbook.InvalidArgumentError` and `deedbook.MissingError`.
         """
-        from deedbook.spark import _reader
+        from deedbook.spark._read import reader as _reader
 
         # Spark keeps this object for the next reader: one search for logs is enough.
         self._found = _reader.detected(self.options)
@@ -62,13 +62,13 @@ class DefaultSource(DataSource):
         Raises `deedbook.InvalidArgumentError` for a wrong option or schema, and
         `deedbook.MissingError` if there is no log.
         """
-        from deedbook.spark import _reader
+        from deedbook.spark._read import reader as _reader
 
         return _reader.make_reader(self.options, schema, self._found)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The stream reader of the columns of ``schema``. The reader's first call raises errors."""
-        from deedbook.spark import _stream
+        from deedbook.spark._read import stream as _stream
 
         return _stream.DeedbookStreamReader(self.options, schema)
 
@@ -77,12 +77,12 @@ class DefaultSource(DataSource):
 
         Raises `deedbook.InvalidArgumentError` for a wrong mode, option or column.
         """
-        from deedbook.spark import _writer
+        from deedbook.spark._write import writer as _writer
 
         return _writer.make_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """The writer of a stream's batch, in output mode ``append``. Raises as `writer` does."""
-        from deedbook.spark import _writer
+        from deedbook.spark._write import writer as _writer
 
         return _writer.make_stream_writer(self.options, schema, overwrite)

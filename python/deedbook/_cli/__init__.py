@@ -19,8 +19,8 @@ from deedbook._cli.failure import (
     printable,
     trace,
 )
-from deedbook._cli.output import Output, complain
 from deedbook._cli.signals import Termination
+from deedbook._cli.terminal.output import Output, complain
 
 __all__ = ["main"]
 

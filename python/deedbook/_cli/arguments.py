@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, Final
 
-from deedbook import _amounts
+from deedbook._show import amounts
 
 Commands = Any  # argparse keeps the type of add_subparsers() private
 
@@ -140,13 +140,13 @@ def _amount(text: str, parse: Callable[[str], float], units: str, what: str) -> 
 
 def size(text: str) -> int:
     """Bytes, with k, m or g."""
-    return _amount(text, _amounts.size, "k, m, g", "a size")
+    return _amount(text, amounts.size, "k, m, g", "a size")
 
 
 def seconds(text: str) -> float:
     """Seconds, which may have a fraction, or a unit: ``0.5``, ``500ms``, ``10s``, ``2m``."""
     try:
-        found = _amounts.duration(text)
+        found = amounts.duration(text)
     except ValueError:
         try:
             found = float(text)
@@ -166,7 +166,7 @@ def positive(text: str) -> int:
 
 def age(text: str) -> int:
     """Seconds, or with m, h or d."""
-    seconds = _amount(text, _amounts.duration, "s, m, h, d", "an age")
+    seconds = _amount(text, amounts.duration, "s, m, h, d", "an age")
     if seconds > _AGE_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is {seconds} s, at most {_AGE_MAX}")
     return seconds

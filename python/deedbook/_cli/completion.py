@@ -8,7 +8,7 @@ from typing import Any
 from deedbook._cli.arguments import Commands
 from deedbook._cli.failure import EXIT_OK, CliError
 from deedbook._cli.man import manual
-from deedbook._cli.output import Output
+from deedbook._cli.terminal.output import Output
 
 __all__ = ["add_arguments"]
 

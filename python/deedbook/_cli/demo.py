@@ -1,4 +1,4 @@
-"""``deedbook demo --small``: its arguments. The demo itself is `deedbook._demo`."""
+"""``deedbook demo --small``: its arguments. The demo itself is `deedbook._cli.first_minute`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deedbook._cli.arguments import Commands, positive
 from deedbook._cli.failure import CliError
-from deedbook._cli.output import Output
+from deedbook._cli.terminal.output import Output
 
 __all__ = ["add_arguments"]
 
@@ -65,6 +65,6 @@ def add_arguments(commands: Commands) -> None:
 def _run(args: argparse.Namespace, out: Output) -> int:
     if not args.small:
         raise CliError("demo: say --small; the demo with Spark is examples/demo of the repository")
-    from deedbook import _demo  # slower to load than all else that the help needs
+    from deedbook._cli import first_minute  # too slow to load for the help
 
-    return _demo.run(args)
+    return first_minute.run(args)

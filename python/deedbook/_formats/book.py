@@ -9,7 +9,7 @@ from typing import Any
 from deedbook._core import Book, Deed, Loss, Meta, Pier, _detect
 from deedbook._formats.info import Entry, Figures, Skipping
 from deedbook._formats.log import LogInfo, LogView
-from deedbook._text import count, exact_size
+from deedbook._show.text import count, exact_size
 
 __all__ = ["BOOK", "Deeds", "deed_entry", "meta_facts", "meta_text", "with_numbers"]
 

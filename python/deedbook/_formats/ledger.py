@@ -33,7 +33,7 @@ from deedbook._formats.info import (
     part_of,
 )
 from deedbook._formats.ledger_summary import Summary, dead_letters_of, quarantined
-from deedbook._text import count, damage_text
+from deedbook._show.text import count, damage_text
 
 __all__ = ["LEDGER"]
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deedbook._core import Ledger, LedgerFileInfo
-from deedbook._regular import is_folder, names_in
-from deedbook._sidecar import SIDECAR
-from deedbook._text import count, damage_text, exact_size, size
+from deedbook._show.text import count, damage_text, exact_size, size
+from deedbook._system.regular import is_folder, names_in
+from deedbook._system.sidecar import SIDECAR
 
 if TYPE_CHECKING:
     from deedbook.http import DeadLetters
@@ -75,7 +75,7 @@ class Summary(NamedTuple):
 
 def dead_letters_of(directory: str, base: str) -> DeadLetters:
     """The events of a ledger that a server refused."""
-    from deedbook._sidecar import dead_letters_of
+    from deedbook._system.sidecar import dead_letters_of
     from deedbook.http import DeadLetters
 
     return DeadLetters(dead_letters_of(directory, base))

@@ -21,8 +21,8 @@ from deedbook._formats.info import (
     part_of,
 )
 from deedbook._formats.writer import Writer, writer_of, writer_text
-from deedbook._sidecar import SIDECAR
-from deedbook._text import count, damage_text, size
+from deedbook._show.text import count, damage_text, size
+from deedbook._system.sidecar import SIDECAR
 
 __all__ = ["LogInfo", "LogT", "LogView", "loss_text"]
 

@@ -24,9 +24,9 @@ from deedbook._formats.info import (
     Stretch,
     size_of,
 )
-from deedbook._regular import read_json
-from deedbook._sidecar import SIDECAR
-from deedbook._text import count, exact_size, size
+from deedbook._show.text import count, exact_size, size
+from deedbook._system.regular import read_json
+from deedbook._system.sidecar import SIDECAR
 
 __all__ = ["NOSTR"]
 

@@ -26,7 +26,7 @@ from deedbook._formats.info import (
 )
 from deedbook._formats.log import LogInfo, LogView
 from deedbook._formats.writer import writer_of, writer_text
-from deedbook._text import count, damage_text, size
+from deedbook._show.text import count, damage_text, size
 
 __all__ = ["PIER"]
 

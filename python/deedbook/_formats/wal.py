@@ -9,8 +9,8 @@ from typing import Any
 from deedbook._core import Loss, Record, Wal
 from deedbook._formats.info import Entry, Figures, Part, Skipping, part_of
 from deedbook._formats.log import LogInfo, LogView
-from deedbook._sidecar import sidecar_of
-from deedbook._text import count, exact_size, size
+from deedbook._show.text import count, exact_size, size
+from deedbook._system.sidecar import sidecar_of
 
 __all__ = ["WAL"]
 

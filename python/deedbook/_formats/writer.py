@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from deedbook._errors import Error
-from deedbook._regular import is_folder, open_regular
+from deedbook._system.regular import is_folder, open_regular
 
 __all__ = ["Writer", "writer_of", "writer_text"]
 

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, Final
 
-from deedbook._charts import Bar, Piece, bars, strip
-from deedbook._page import escaped, table
 from deedbook._report._figures import LogReport
-from deedbook._text import size
+from deedbook._show.charts import Bar, Piece, bars, strip
+from deedbook._show.page import escaped, table
+from deedbook._show.text import size
 
 __all__ = ["damage", "lost_by_damage"]
 

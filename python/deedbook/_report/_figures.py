@@ -8,7 +8,7 @@ from typing import Any
 
 from deedbook._core import Stats
 from deedbook._formats.info import Part
-from deedbook._text import count, size
+from deedbook._show.text import count, size
 
 __all__ = ["DataFile", "LogReport", "Size", "Sizes", "Stretch", "Times", "Type", "state_of"]
 

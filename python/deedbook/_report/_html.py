@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from deedbook import __version__
-from deedbook._charts import Bar, Piece, bars, columns
-from deedbook._page import escaped, fragment, page, table, tiles
 from deedbook._report._damage import damage, lost_by_damage
 from deedbook._report._figures import LogReport, Times, Type, state_of
-from deedbook._text import count, size
+from deedbook._show.charts import Bar, Piece, bars, columns
+from deedbook._show.page import escaped, fragment, page, table, tiles
+from deedbook._show.text import count, size
 
 __all__ = ["page_of", "page_of_several", "part_of_page", "rate_text", "span_text"]
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from deedbook._report._figures import Size, Sizes, Stretch, Times, Type
-from deedbook._times import EPOCH, TimeCounts, time_in
+from deedbook._show.times import EPOCH, TimeCounts, time_in
 
 __all__ = ["COLUMNS_MAX", "Scan"]
 

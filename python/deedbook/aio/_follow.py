@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from deedbook._core import Book, Deed, Record, Wal
 from deedbook._errors import ClosedError, Error
-from deedbook._threads import Worker, settled
+from deedbook._system.threads import Worker, settled
 from deedbook.aio._handle import Side
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, ParamSpec, Protocol, TypeVar
 
-from deedbook._threads import Rounds, Worker, settled
+from deedbook._system.threads import Rounds, Worker, settled
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from deedbook._core import Ledger
 from deedbook._renamed import Gone
-from deedbook._threads import Worker, settled
+from deedbook._system.threads import Worker, settled
 from deedbook.aio._handle import AsyncHandle, Side, opening
 
 if TYPE_CHECKING:

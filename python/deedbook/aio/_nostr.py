@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from deedbook._core import EventStore
-from deedbook._threads import Worker, settled
+from deedbook._system.threads import Worker, settled
 from deedbook.aio._handle import AsyncHandle, Side, opening
 
 if TYPE_CHECKING:

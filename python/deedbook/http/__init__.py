@@ -16,11 +16,11 @@
 
 from deedbook.http._async_sender import AsyncSender
 from deedbook.http._dead import DeadLetter, DeadLetters
-from deedbook.http._plan import Limits
+from deedbook.http._flow.plan import Limits
+from deedbook.http._flow.stats import Drained, SenderStats
 from deedbook.http._policy import STATUSES, Answer, Policy
 from deedbook.http._rates import Clock, Rates
 from deedbook.http._sender import Sender
-from deedbook.http._stats import Drained, SenderStats
 from deedbook.http.presets import Preset
 
 __all__ = [

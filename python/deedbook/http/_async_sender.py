@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deedbook._errors import ClosedError
-from deedbook._threads import Worker as Threads
-from deedbook._threads import settled
+from deedbook._system.threads import Worker as Threads
+from deedbook._system.threads import settled
 from deedbook.aio import AsyncLedger
-from deedbook.http._aiohttp import AsyncTransport
-from deedbook.http._flow import Flow
-from deedbook.http._pace import log
+from deedbook.http._clients.aiohttp import AsyncTransport
+from deedbook.http._flow.flow import Flow
+from deedbook.http._flow.pace import log
+from deedbook.http._flow.stats import Drained, SenderStats
+from deedbook.http._flow.steps import Send, Step, Wait, Worker, perform
 from deedbook.http._settings import Options, settings, shown_url
-from deedbook.http._stats import Drained, SenderStats
-from deedbook.http._steps import Send, Step, Wait, Worker, perform
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

@@ -18,10 +18,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook._durable import Unnamed, sync_folder
 from deedbook._errors import CorruptError
-from deedbook._regular import is_folder, names_in, open_regular, parse_json
-from deedbook._sidecar import SIDECAR
+from deedbook._system.durable import Unnamed, sync_folder
+from deedbook._system.regular import is_folder, names_in, open_regular, parse_json
+from deedbook._system.sidecar import SIDECAR
 from deedbook.transient import DataStore
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deedbook._errors import ClosedError, ForkedError
-from deedbook.http._flow import Flow
-from deedbook.http._pace import log
+from deedbook.http._clients.urllib3 import Transport
+from deedbook.http._flow.flow import Flow
+from deedbook.http._flow.pace import log
+from deedbook.http._flow.stats import Drained, SenderStats
+from deedbook.http._flow.steps import Send, Step, Wait, Worker, perform
 from deedbook.http._settings import Options, settings, shown_url
-from deedbook.http._stats import Drained, SenderStats
-from deedbook.http._steps import Send, Step, Wait, Worker, perform
-from deedbook.http._urllib3 import Transport
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from deedbook._core import __version__
 from deedbook._errors import InvalidArgumentError
-from deedbook._hosts import is_loopback
-from deedbook._sidecar import dead_letters_of
+from deedbook._system.hosts import is_loopback
+from deedbook._system.sidecar import dead_letters_of
 from deedbook.http._dead import DeadLetters
-from deedbook.http._encode import Codings
-from deedbook.http._plan import Limits
+from deedbook.http._flow.encode import Codings
+from deedbook.http._flow.plan import Limits
 from deedbook.http._policy import Answer, Policy
 from deedbook.http._rates import Clock, Rates
 from deedbook.http.presets import Preset

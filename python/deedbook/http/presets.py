@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from deedbook._errors import InvalidArgumentError
-from deedbook.http._plan import Limits
+from deedbook.http._flow.plan import Limits
 from deedbook.http._policy import Action, Answer
 from deedbook.transient import Envelope
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from deedbook._text import escape_steering
+from deedbook._show.text import escape_steering
 
 __all__ = ["CONTENT_TYPE", "Family", "Sample", "in_text"]
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from deedbook.spark._formats import formats
-from deedbook.spark._option_table import OPTIONS
+from deedbook.spark._logs.formats import formats
+from deedbook.spark._options.option_table import OPTIONS
 
 __all__ = ["render", "tables"]
 

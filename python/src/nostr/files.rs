@@ -1,4 +1,4 @@
-//! Python files for Rust to read and write; `deedbook._compressed` handles compression.
+//! Python files for Rust to read and write; `deedbook._system.compressed` handles compression.
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub struct Source(Py<PyAny>);
 
 impl Source {
     pub fn open(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let files = source.py().import("deedbook._compressed")?;
+        let files = source.py().import("deedbook._system.compressed")?;
         Ok(Self(files.call_method1("Reader", (source,))?.unbind()))
     }
 
@@ -47,7 +47,7 @@ impl Read for Source {
 
 /// Refuse to write bad lines to the input file: the import would never end.
 pub fn refuse_same(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<()> {
-    let files = source.py().import("deedbook._compressed")?;
+    let files = source.py().import("deedbook._system.compressed")?;
     files.call_method1("refuse_same", (source, target)).map(drop)
 }
 
@@ -57,7 +57,7 @@ pub struct Target(Py<PyAny>);
 impl Target {
     /// With `append`, output goes to the file's end, and a new file is created only with output.
     pub fn open(target: &Bound<'_, PyAny>, append: bool) -> PyResult<Self> {
-        let files = target.py().import("deedbook._compressed")?;
+        let files = target.py().import("deedbook._system.compressed")?;
         Ok(Self(files.call_method1("Writer", (target, append))?.unbind()))
     }
 

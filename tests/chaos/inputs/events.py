@@ -17,8 +17,8 @@ from random import Random
 from typing import Any, Final, Literal, Protocol
 
 from chaos.inputs.signing import public_key, sign
-from deedbook._compressed import read_all
-from deedbook._json import why_not_json
+from deedbook._show.json import why_not_json
+from deedbook._system.compressed import read_all
 
 __all__ = ["REASONS", "Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "judge"]
 

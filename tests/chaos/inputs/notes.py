@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.inputs.events import Fault, Line
-from deedbook._compressed import read_all
-from deedbook._regular import open_regular, parse_json
+from deedbook._system.compressed import read_all
+from deedbook._system.regular import open_regular, parse_json
 
 __all__ = [
     "JsonLines",

@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from chaos.inputs.events import Events, Line, OfFile, Synthetic, broken
-from deedbook._regular import read_json
+from deedbook._system.regular import read_json
 
 __all__ = ["INPUTS", "SETTINGS_FILE", "Settings", "plan"]
 

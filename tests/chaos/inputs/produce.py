@@ -23,8 +23,8 @@ from chaos.inputs.events import Line
 from chaos.inputs.notes import JsonLines, Note, digest, expected_file, lines_of_files, notes_of
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
 from deedbook import Error, Ledger, LockedError, MissingError, Wal
-from deedbook._durable import sync_folder
-from deedbook._text import escape_steering
+from deedbook._show.text import escape_steering
+from deedbook._system.durable import sync_folder
 
 __all__ = ["ProducerError", "produce"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos.kills.processes import await_end, is_executor, is_python_worker, kill_all, session
-from deedbook._regular import create_new
+from deedbook._system.regular import create_new
 
 __all__ = ["SETTINGS", "Cluster", "standalone_cluster"]
 

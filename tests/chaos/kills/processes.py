@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from deedbook._process import status
+from deedbook._system.process import status
 
 __all__ = ["await_end", "is_executor", "is_jvm", "is_python_worker", "kill", "kill_all", "session"]
 

@@ -17,7 +17,7 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, Ledger, LockedError, Pier, Wal, backup
 from deedbook._cli import main
-from deedbook._sidecar import dead_letters_of
+from deedbook._system.sidecar import dead_letters_of
 from deedbook.http import DeadLetters
 from logs import KINDS, payload, write
 from nostr_events import SMALL, event

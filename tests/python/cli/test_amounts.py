@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deedbook import _amounts
+from deedbook._show import amounts
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from deedbook import _amounts
     ],
 )
 def test_a_size_is_bytes_or_has_a_unit(text: str, size: int) -> None:
-    assert _amounts.size(text) == size
+    assert amounts.size(text) == size
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ def test_a_size_is_bytes_or_has_a_unit(text: str, size: int) -> None:
     [("5", 5), ("500ms", 0.5), ("90 s", 90), ("10M", 600), ("2 hours", 7200), ("1 day", 86_400)],
 )
 def test_a_duration_is_seconds_or_has_a_unit(text: str, seconds: float) -> None:
-    assert _amounts.duration(text) == seconds
+    assert amounts.duration(text) == seconds
 
 
 LONG_S, KELVIN, ARABIC_THREE = "\u017f", "\u212a", "\u0663"
 WRONG = ["", "k", "-1", "1.5", "1t", "7y", f"1{LONG_S}", f"1{KELVIN}", ARABIC_THREE, " 1", "1" * 21]
 
 
-@pytest.mark.parametrize("parse", [_amounts.size, _amounts.duration])
+@pytest.mark.parametrize("parse", [amounts.size, amounts.duration])
 @pytest.mark.parametrize("text", WRONG)
 def test_a_text_that_is_neither_is_refused(parse: Callable[[str], float], text: str) -> None:
     with pytest.raises(ValueError):

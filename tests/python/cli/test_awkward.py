@@ -19,8 +19,8 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, Ledger, MissingError, Pier, Wal
 from deedbook._cli import main
-from deedbook._cli.aside import written_aside
 from deedbook._cli.failure import CliError
+from deedbook._cli.files.aside import written_aside
 from deedbook._formats import detect
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")

@@ -119,7 +119,7 @@ def test_options_may_stand_between_positional_arguments(tmp_path: Path, book: Pa
 @pytest.mark.parametrize(
     ("words", "module"),
     [
-        (["--help"], "deedbook._demo"),
+        (["--help"], "deedbook._cli.first_minute"),
         (["info", "--help"], "deedbook.spark"),
         (["verify"], "rich"),
     ],

@@ -12,7 +12,7 @@ import pytest
 
 from deedbook import Wal
 from deedbook._cli import main
-from deedbook._cli.aside import written_aside
+from deedbook._cli.files.aside import written_aside
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
 

@@ -17,7 +17,7 @@ import pytest
 import deedbook as package
 from deedbook import Book, NotALogError, Wal
 from deedbook import _formats as formats
-from deedbook._compressed import zstd
+from deedbook._system.compressed import zstd
 from line_files import has_zstd
 from log_bytes import flip
 from shell import complaint, deedbook, environment, json_lines, ok, outputs

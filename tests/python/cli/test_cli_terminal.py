@@ -35,7 +35,7 @@ HIDE = (
 PLAIN = [sys.executable, "-c", HIDE]
 SLOW = (
     "import sys, time\n"
-    "from deedbook._cli.progress import Progress\n"
+    "from deedbook._cli.terminal.progress import Progress\n"
     "with Progress('verify log', 4 << 20) as progress:\n"
     "    for done in range(5):\n"
     "        progress.update(done << 20)\n"

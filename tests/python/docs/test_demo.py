@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import _demo
+from deedbook._cli import first_minute as _demo
 from places import ROOT
 
 EXAMPLE = ROOT / "examples" / "demo"

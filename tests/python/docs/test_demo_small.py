@@ -11,7 +11,7 @@ import pytest
 
 import deedbook
 from browser import WIDTHS, Browser, look
-from deedbook import _demo
+from deedbook._cli import first_minute as _demo
 from deedbook._cli import main
 
 ALONE = """

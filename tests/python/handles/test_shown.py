@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, Pier, Wal, _core, _demo
+from deedbook import Book, EventStore, Ledger, Pier, Wal, _core
+from deedbook._cli import first_minute
+from deedbook._show.text import size
 from deedbook._shown import HANDLES, REPORTS
-from deedbook._text import size
 from nostr_events import made
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -164,12 +165,12 @@ def test_importing_loads_none_of_it() -> None:
         (size, (1 << 30) - 1, "1.0 GiB"),
         (size, (1 << 40) - 1, "1.0 TiB"),
         (size, 3 << 50, "3,072.0 TiB"),
-        (_demo.size, 999, "999 B"),
-        (_demo.size, 1000, "1.0 kB"),
-        (_demo.size, 999_949, "999.9 kB"),
-        (_demo.size, 999_950, "1.0 MB"),
-        (_demo.size, 999_999_999, "1.0 GB"),
-        (_demo.size, 5 * 10**15, "5,000.0 TB"),
+        (first_minute.size, 999, "999 B"),
+        (first_minute.size, 1000, "1.0 kB"),
+        (first_minute.size, 999_949, "999.9 kB"),
+        (first_minute.size, 999_950, "1.0 MB"),
+        (first_minute.size, 999_999_999, "1.0 GB"),
+        (first_minute.size, 5 * 10**15, "5,000.0 TB"),
     ],
 )
 def test_a_size_is_told_in_the_unit_that_it_rounds_to(

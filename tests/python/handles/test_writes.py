@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from deedbook import EventStore, _compressed, _durable
+from deedbook import EventStore
 from deedbook._cli import main
+from deedbook._system import compressed as _compressed
+from deedbook._system import durable as _durable
 from line_files import SUFFIXES, Short
 from nostr_events import SMALL
 

@@ -13,9 +13,9 @@ import pytest
 
 import deedbook
 from deedbook import CorruptError, NotALogError, TooLargeError
-from deedbook._durable import load_json, store_json
-from deedbook._lock import alone
-from deedbook._regular import SMALL_BYTES_MAX, open_regular, read_small
+from deedbook._system.durable import load_json, store_json
+from deedbook._system.lock import alone
+from deedbook._system.regular import SMALL_BYTES_MAX, open_regular, read_small
 
 pytest.importorskip("pyspark")
 jobs = pytest.importorskip("deedbook.spark.jobs._tables")
@@ -140,7 +140,7 @@ def test_a_plan_of_compact_names_no_log_outside(name: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("id", ["../x", "/x", "a/b", "", "..", "a\0"])
 def test_the_id_of_a_query_names_no_folder_outside(id: str, tmp_path: Path) -> None:
     """The folder of bad lines is named by it, and is removed before a batch."""
-    stream = pytest.importorskip("deedbook.spark.jobs._stream")
+    stream = pytest.importorskip("deedbook.spark.jobs._input.stream")
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "metadata").write_text(json.dumps({"id": id}))
     with pytest.raises(CorruptError):
@@ -150,7 +150,7 @@ def test_the_id_of_a_query_names_no_folder_outside(id: str, tmp_path: Path) -> N
 @posix
 def test_a_linked_folder_of_offsets_keeps_its_files(tmp_path: Path) -> None:
     """What begins with a dot was removed there."""
-    stream = pytest.importorskip("deedbook.spark.jobs._stream")
+    stream = pytest.importorskip("deedbook.spark.jobs._input.stream")
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / ".profile").write_bytes(b"mine")
     (tmp_path / "checkpoint").mkdir()

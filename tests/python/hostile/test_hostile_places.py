@@ -22,7 +22,7 @@ import pytest
 
 import deedbook
 from deedbook._cli import main
-from deedbook._sidecar import dead_letters_of
+from deedbook._system.sidecar import dead_letters_of
 from deedbook.http._dead import DeadLetters
 from logs import write
 from shell import unfit

@@ -18,9 +18,9 @@ import pytest
 
 import deedbook
 from deedbook._cli import main, parser
-from deedbook._cli.output import to_json
-from deedbook._page import escaped, table
-from deedbook._sidecar import dead_letters_of
+from deedbook._cli.terminal.output import to_json
+from deedbook._show.page import escaped, table
+from deedbook._system.sidecar import dead_letters_of
 from deedbook.http._dead import DeadLetters
 from nostr_events import event
 from shell import unfit

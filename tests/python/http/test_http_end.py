@@ -13,7 +13,7 @@ import pytest
 
 from deedbook import CorruptError, ForkedError, IoError, Ledger
 from deedbook.http import Answer, AsyncSender, Policy, Rates
-from deedbook.http._steps import Plan, Send, Step, Wait
+from deedbook.http._flow.steps import Plan, Send, Step, Wait
 from deedbook.transient import MemoryStore
 from endpoint import Endpoint, Faults
 from flows import Run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deedbook.http import Answer, DeadLetters, Limits, Policy, Rates
-from deedbook.http._steps import Bury, Fetch, Remove, Send, Step, Wait
+from deedbook.http._flow.steps import Bury, Fetch, Remove, Send, Step, Wait
 from deedbook.transient import Envelope, MemoryStore
 from flows import Run
 from http_kinds import events, spool_of, store_of

@@ -10,8 +10,8 @@ import pytest
 
 from deedbook import InvalidArgumentError
 from deedbook.http import Answer, Limits, Policy, Rates
-from deedbook.http._flow import Flow
-from deedbook.http._plan import Part, plan
+from deedbook.http._flow.flow import Flow
+from deedbook.http._flow.plan import Part, plan
 from deedbook.http._policy import retry_after
 from deedbook.http._settings import settings
 from deedbook.transient import MemoryStore

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deedbook._core import _not_json
-from deedbook._json import JsonLines, why_not_json
+from deedbook._show.json import JsonLines, why_not_json
 
 VALUES = st.recursive(
     st.none()

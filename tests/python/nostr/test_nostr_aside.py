@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from deedbook import EventStore, InvalidArgumentError
-from deedbook._cli import import_notes, main
-from deedbook._cli.import_notes import Aside
+from deedbook._cli import main
+from deedbook._cli.write import import_notes
+from deedbook._cli.write.import_notes import Aside
 from line_files import Short
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")

@@ -19,7 +19,7 @@ import pytest
 import deedbook
 from deedbook import EventStore
 from deedbook._cli import main
-from deedbook._cli.import_notes import Notes
+from deedbook._cli.write.import_notes import Notes
 from deedbook.reports import ImportReport
 from live import GIVE_UP_SECONDS, ended, running, send
 from nostr_events import made

@@ -18,7 +18,7 @@ from chaos.inputs.generate import Generated, start
 from chaos.inputs.notes import Note, digest, expected_file, lines_of_files, notes_of
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
 from deedbook import InvalidArgumentError, Ledger, Wal
-from deedbook._compressed import read_all
+from deedbook._system.compressed import read_all
 from nostr_events import EVENTS, SMALL
 
 KILLS = tiers.number("PRODUCER_KILLS")

@@ -19,8 +19,8 @@ import pytest
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, Pier, Wal, metrics
-from deedbook._cli import metrics_server as _server
-from deedbook._cli.metrics_server import serve
+from deedbook._cli.read import metrics_server as _server
+from deedbook._cli.read.metrics_server import serve
 from live import ended, running
 from nostr_events import SMALL, made
 from shell import complaint, ok

@@ -15,8 +15,8 @@ import deedbook
 from browser import WIDTHS, Browser, look
 from deedbook import Book, EventStore, Ledger, Pier, Wal
 from deedbook._report import Scan
-from deedbook._text import size
-from deedbook._times import TimeCounts, time_in
+from deedbook._show.text import size
+from deedbook._show.times import TimeCounts, time_in
 from doc_blocks import run
 from logs import make_logs
 from nostr_events import made

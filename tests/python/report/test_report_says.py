@@ -12,7 +12,7 @@ import pytest
 import deedbook
 from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
 from deedbook._formats.nostr import _NostrInfo
-from deedbook._page import tiles
+from deedbook._show.page import tiles
 from log_bytes import flip
 from nostr_events import made
 from shell import complaint, ok

@@ -68,13 +68,13 @@ def goes_on_with_any_checkpoint(stream: Any) -> None:
 
 STORIES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "vacuum-takes-live-jobs": ("deedbook._jobs", takes_live_jobs),
-    "stream-beyond-the-durable": ("deedbook.spark._steps", reads_what_is_not_durable),
-    "lost-records-passed-over": ("deedbook.spark._stream", passes_over_lost_records),
-    "another-log-of-its-length": ("deedbook.spark._steps", takes_another_log_for_its_own),
-    "numbers-trusted": ("deedbook.spark._staging", trusts_numbers),
-    "repeated-batch-appended": ("deedbook.spark._writer", forgets_transactions),
-    "batch-before-its-plan": ("deedbook.spark._writer", appends_before_the_plan),
-    "checkpoint-not-compared": ("deedbook.spark.jobs._stream", goes_on_with_any_checkpoint),
+    "stream-beyond-the-durable": ("deedbook.spark._logs.steps", reads_what_is_not_durable),
+    "lost-records-passed-over": ("deedbook.spark._read.stream", passes_over_lost_records),
+    "another-log-of-its-length": ("deedbook.spark._logs.steps", takes_another_log_for_its_own),
+    "numbers-trusted": ("deedbook.spark._write.staging", trusts_numbers),
+    "repeated-batch-appended": ("deedbook.spark._write.writer", forgets_transactions),
+    "batch-before-its-plan": ("deedbook.spark._write.writer", appends_before_the_plan),
+    "checkpoint-not-compared": ("deedbook.spark.jobs._input.stream", goes_on_with_any_checkpoint),
 }
 
 

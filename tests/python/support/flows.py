@@ -8,9 +8,9 @@ from typing import Any
 
 from deedbook import CorruptError
 from deedbook.http import Answer, Policy
-from deedbook.http._flow import Flow
+from deedbook.http._flow.flow import Flow
+from deedbook.http._flow.steps import Send, Step, Wait, Worker, perform
 from deedbook.http._settings import settings
-from deedbook.http._steps import Send, Step, Wait, Worker, perform
 from http_kinds import Highest, SkippingClock
 
 URL = "http://127.0.0.1:1/v1/batch"

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from deedbook import _compressed
+from deedbook._system import compressed as _compressed
 
 
 def has_zstd() -> bool:
-    from deedbook import _compressed
+    from deedbook._system import compressed as _compressed
 
     try:
         _compressed.zstd("this")

@@ -42,7 +42,7 @@ def events(frame: Any) -> list[int]:
 
 def reader_of(path: object, **options: Any) -> Any:
     """The reader that Spark would make, without Spark."""
-    from deedbook.spark._reader import default_schema, make_reader
+    from deedbook.spark._read.reader import default_schema, make_reader
 
     given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
     return make_reader(given, default_schema(given))

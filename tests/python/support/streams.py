@@ -13,8 +13,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from deedbook.spark._reader import default_schema
-from deedbook.spark._stream import DeedbookStreamReader
+from deedbook.spark._read.reader import default_schema
+from deedbook.spark._read.stream import DeedbookStreamReader
 
 ALL = ReadAllAvailable()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from deedbook._spark_session import JobFailedError
 from deedbook.spark.jobs._compact import CompactedLog, CompactReport, compact
 from deedbook.spark.jobs._export import ExportReport, export
-from deedbook.spark.jobs._import import EventImportReport, import_events
-from deedbook.spark.jobs._ingest import IngestReport, ingest
+from deedbook.spark.jobs._input.import_ import EventImportReport, import_events
+from deedbook.spark.jobs._input.ingest import IngestReport, ingest
 from deedbook.spark.jobs._migrate import MigrateReport, migrate
 from deedbook.spark.jobs._migrate_pier import (
     MigratedEpoch,

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from deedbook import Book, Error, EventStore, Ledger, Wal
-from deedbook._sidecar import SIDECAR
+from deedbook._system.sidecar import SIDECAR
 from deedbook.jobs import Split
 from deedbook.reports import EventStoreReport, Loss, VerifyReport
 

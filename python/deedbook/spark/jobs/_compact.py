@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from deedbook import CorruptError, InvalidArgumentError
-from deedbook._durable import load_json, store_json, sync_folder, unfinished
-from deedbook._lock import alone
-from deedbook._regular import is_folder
-from deedbook.spark._detect import detect_logs
-from deedbook.spark._options import parse
-from deedbook.spark._paths import local_path
+from deedbook._system.durable import load_json, store_json, sync_folder, unfinished
+from deedbook._system.lock import alone
+from deedbook._system.regular import is_folder
+from deedbook.spark._options.options import parse
+from deedbook.spark._options.paths import local_path
+from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._copies import COPIES, first_of
-from deedbook.spark.jobs._ingest import Counted
+from deedbook.spark.jobs._input.ingest import Counted
 from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deedbook import InvalidArgumentError
-from deedbook._lock import alone
 from deedbook._spark_session import in_utc
-from deedbook.spark._paths import local_path
-from deedbook.spark.jobs._ingest import BATCH_BYTES, Counted
+from deedbook._system.lock import alone
+from deedbook.spark._options.paths import local_path
+from deedbook.spark.jobs._input.ingest import BATCH_BYTES, Counted
+from deedbook.spark.jobs._input.stream import Checkpoint, Ended, options_of_logs, run_stream
 from deedbook.spark.jobs._run import Tell, beside_the_driver
-from deedbook.spark.jobs._stream import Checkpoint, Ended, options_of_logs, run_stream
 from deedbook.spark.jobs._tables import TableKind, table
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deedbook import Book, CorruptError, InvalidArgumentError
 from deedbook._formats import find
-from deedbook.spark._detect import detect_logs
-from deedbook.spark._format import LogFormat
-from deedbook.spark._options import parse
-from deedbook.spark._paths import local_path
-from deedbook.spark._sinks import SINKS
-from deedbook.spark._steps import Steps
+from deedbook.spark._logs.format import LogFormat
+from deedbook.spark._logs.steps import Steps
+from deedbook.spark._options.options import parse
+from deedbook.spark._options.paths import local_path
+from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._worker import settle
-from deedbook.spark.jobs._ingest import BATCH_BYTES, IngestReport, append_all
+from deedbook.spark._write.sinks import SINKS
+from deedbook.spark.jobs._input.ingest import BATCH_BYTES, IngestReport, append_all
 from deedbook.spark.jobs._migrate_pier import is_lmdb_pier
 from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pyspark import TaskContext
 
 from deedbook import Book, InvalidArgumentError, LockedError, MissingError
-from deedbook._durable import sync_folder, sync_folders
-from deedbook._regular import is_file, is_folder
+from deedbook._system.durable import sync_folder, sync_folders
+from deedbook._system.regular import is_file, is_folder
 from deedbook.reports import LmdbMigration
-from deedbook.spark._paths import local_path
+from deedbook.spark._options.paths import local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
-from deedbook.spark._detect import detect_logs
-from deedbook.spark._options import parse
-from deedbook.spark._paths import local_path
+from deedbook.spark._options.options import parse
+from deedbook.spark._options.paths import local_path
+from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._worker import settle
-from deedbook.spark.jobs._ingest import Counted
+from deedbook.spark.jobs._input.ingest import Counted
 from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 from deedbook.spark.jobs._verify import bytes_of_files
 

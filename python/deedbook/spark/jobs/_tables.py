@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
 from deedbook import ContiguityError, CorruptError, InvalidArgumentError
-from deedbook._durable import load_json, store_json, sync_file, sync_folders
 from deedbook._formats import missing
-from deedbook._lock import alone
-from deedbook._regular import below, is_file
 from deedbook._spark_session import in_utc
+from deedbook._system.durable import load_json, store_json, sync_file, sync_folders
+from deedbook._system.lock import alone
+from deedbook._system.regular import below, is_file
 from deedbook.spark.jobs._shape import Shape
 
 if TYPE_CHECKING:

@@ -24,15 +24,15 @@ from deedbook import (
 )
 from deedbook._formats import Outcome, by_name, find
 from deedbook._formats.pier import PIER
-from deedbook._sidecar import SIDECAR
-from deedbook._text import count, size
+from deedbook._show.text import count, size
+from deedbook._system.sidecar import SIDECAR
 from deedbook.jobs import Split
 from deedbook.reports import LedgerFileInfo, LedgerFileReport
-from deedbook.spark._book import BOOK
-from deedbook.spark._formats import formats
-from deedbook.spark._options import ReadOptions
-from deedbook.spark._parts import LOG_COST_BYTES, group
-from deedbook.spark._paths import Look, find_logs, local_path
+from deedbook.spark._logs.book import BOOK
+from deedbook.spark._logs.formats import formats
+from deedbook.spark._logs.parts import LOG_COST_BYTES, group
+from deedbook.spark._options.options import ReadOptions
+from deedbook.spark._options.paths import Look, find_logs, local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._checks import Check, Found, Level, Target, first_round, joined, run
 from deedbook.spark.jobs._run import Tell, beside_the_driver, watch

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deedbook.spark.jobs import _aside
-from deedbook.spark.jobs._aside import Aside
-from deedbook.spark.jobs._stream import Checkpoint
+from deedbook.spark.jobs._input import aside as _aside
+from deedbook.spark.jobs._input.aside import Aside
+from deedbook.spark.jobs._input.stream import Checkpoint
 
 pytestmark = pytest.mark.spark
 

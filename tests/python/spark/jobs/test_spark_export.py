@@ -29,7 +29,7 @@ from deedbook import (
     LockedError,
     MissingError,
 )
-from deedbook._lock import alone
+from deedbook._system.lock import alone
 from deedbook.spark import jobs
 from deedbook.spark.jobs import _tables, export
 

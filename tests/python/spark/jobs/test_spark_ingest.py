@@ -24,10 +24,10 @@ from deedbook import (
     Wal,
 )
 from deedbook.spark.jobs import IngestReport, JobFailedError, import_events, ingest, migrate
-from deedbook.spark.jobs import _lines as lines_module
-from deedbook.spark.jobs import _stream as stream_module
-from deedbook.spark.jobs._ingest import kind_of
-from deedbook.spark.jobs._stream import Checkpoint, Destination
+from deedbook.spark.jobs._input import lines as lines_module
+from deedbook.spark.jobs._input import stream as stream_module
+from deedbook.spark.jobs._input.ingest import kind_of
+from deedbook.spark.jobs._input.stream import Checkpoint, Destination
 from line_files import put
 from logs import append_to, payloads
 from nostr_events import made

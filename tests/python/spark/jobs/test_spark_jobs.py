@@ -24,9 +24,9 @@ from deedbook import (
     OutOfRangeError,
     Wal,
 )
-from deedbook._durable import unfinished
 from deedbook._formats import find
 from deedbook._spark_session import clear
+from deedbook._system.durable import unfinished
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 from deedbook.spark.jobs._copies import COPIES
 from deedbook.spark.jobs._run import watch

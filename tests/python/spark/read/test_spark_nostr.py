@@ -17,9 +17,9 @@ from deedbook import (
     NotALogError,
     OutOfRangeError,
 )
-from deedbook.spark._format import Limits
-from deedbook.spark._nostr import NOSTR
-from deedbook.spark._options import ReadOptions
+from deedbook.spark._logs.format import Limits
+from deedbook.spark._logs.nostr import NOSTR
+from deedbook.spark._options.options import ReadOptions
 from log_bytes import flip
 from logs import append_to
 from nostr_columns import TAGS, walked

@@ -23,9 +23,9 @@ from deedbook import (
 )
 from deedbook._formats import detect
 from deedbook.jobs import Split
-from deedbook.spark._options import ReadOptions
-from deedbook.spark._paths import find_logs
-from deedbook.spark._wal import WAL
+from deedbook.spark._logs.wal import WAL
+from deedbook.spark._options.options import ReadOptions
+from deedbook.spark._options.paths import find_logs
 from log_bytes import flip, write_book
 from logs import append_to
 from spark_session import reader_of, rows_of

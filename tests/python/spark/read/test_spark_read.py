@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from deedbook import Book
-from deedbook.spark._reader import default_schema, make_reader
+from deedbook.spark._read.reader import default_schema, make_reader
 from log_bytes import DEED_FRAMING_BYTES, deed_offsets, write_book
 from spark_session import events, load, reader_of
 

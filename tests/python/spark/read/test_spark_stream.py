@@ -22,8 +22,8 @@ from deedbook import (
     Wal,
 )
 from deedbook.spark import register
-from deedbook.spark._reader import default_schema
-from deedbook.spark._stream import DeedbookStreamReader
+from deedbook.spark._read.reader import default_schema
+from deedbook.spark._read.stream import DeedbookStreamReader
 from log_bytes import flip
 from logs import append_to, make_epochs
 from nostr_events import events

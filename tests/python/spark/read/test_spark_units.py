@@ -12,13 +12,13 @@ from pyspark.sql.types import StructType
 
 from deedbook import EventStore, InvalidArgumentError, MissingError, UnsupportedError
 from deedbook.spark import _doc
-from deedbook.spark._book import BOOK
-from deedbook.spark._detect import detect_logs
-from deedbook.spark._option_table import OPTIONS
-from deedbook.spark._options import ReadOptions, parse
-from deedbook.spark._paths import find_logs, input_paths, local_path
-from deedbook.spark._reader import make_reader
-from deedbook.spark._schema import bind, resolve
+from deedbook.spark._logs.book import BOOK
+from deedbook.spark._options.option_table import OPTIONS
+from deedbook.spark._options.options import ReadOptions, parse
+from deedbook.spark._options.paths import find_logs, input_paths, local_path
+from deedbook.spark._options.schema import bind, resolve
+from deedbook.spark._read.detect import detect_logs
+from deedbook.spark._read.reader import make_reader
 from log_bytes import write_book
 from logs import append_to
 from nostr_events import made

@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from deedbook import Book, ContiguityError, InvalidArgumentError
-from deedbook.spark import _checkpoint, _writer
+from deedbook.spark._write import checkpoint as _checkpoint
+from deedbook.spark._write import writer as _writer
 from deedbook.spark.jobs import ingest
-from deedbook.spark.jobs._stream import Checkpoint
+from deedbook.spark.jobs._input.stream import Checkpoint
 
 pytestmark = pytest.mark.promise("spark-power-loss", "spark-checkpoint")
 

@@ -1,0 +1,1 @@
+"""The commands that check, repair, copy and shrink logs."""

@@ -1,0 +1,1 @@
+"""The printing side of the shell: colours, tables, progress, payloads."""

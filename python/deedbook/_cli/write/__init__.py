@@ -1,0 +1,1 @@
+"""The commands that add records or send them."""

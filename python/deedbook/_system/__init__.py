@@ -1,0 +1,1 @@
+"""The operating system as the Python layer uses it: files, locks, processes, threads."""

@@ -1,0 +1,1 @@
+"""The HTTP clients of the senders."""

@@ -1,0 +1,1 @@
+"""The steps of a sender, without I/O: batches, retries, rates."""

@@ -1,0 +1,1 @@
+"""The formats of logs behind the data source."""

@@ -1,0 +1,1 @@
+"""Reading logs with Spark: batch and streaming."""

@@ -1,0 +1,1 @@
+"""Writing logs with Spark: tasks stage parts, the driver commits them."""

@@ -1,0 +1,1 @@
+"""The jobs that bring files of lines into logs."""
