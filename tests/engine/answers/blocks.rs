@@ -1,4 +1,4 @@
-//! Damage in logs with an index, and chains in a payload that are longer than any block.
+//! Damage in logs with an index, and chains in a payload longer than any index block.
 
 use crate::answers::LARGE;
 use crate::support::formats::specimen::{Beside, Specimen, besides};
@@ -6,8 +6,8 @@ use crate::support::formats::views::{all_but, broken, plain, ways};
 use crate::support::judge::judge;
 use crate::support::judge::tally::all_passed;
 
-/// A payload full of records, longer than any chain that was once believed for its length alone:
-/// below the mark and with a head that claims nearly all of it, none of them is given.
+/// A payload full of records, longer than any chain the engine once believed for the length alone.
+/// It lies below the mark, under a head claiming nearly all of it. Readers give none of the records.
 #[test]
 fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
     for format in LARGE {
@@ -21,7 +21,7 @@ fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
         events[2].1 = [&[0xff; 3][..], &inner, &[0xff; 40]].concat();
         for beside in [Beside::Open(6), Beside::Closed(6), Beside::Nothing] {
             let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
-                // A length that is 16 less than it was, and no trailer that tells.
+                // A length 16 below the true length, and no trailer to correct it.
                 let (at, end) = (specimen.edges[2], specimen.edges[3]);
                 let length = &mut space[at..][format.framing().length()];
                 let was = u32::from_le_bytes(*length.first_chunk().unwrap());
@@ -38,7 +38,7 @@ fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
     }
 }
 
-/// The matrix once more over a log with blocks in its index.
+/// Repeats the matrix over a log with blocks in its index.
 #[test]
 fn damage_in_a_log_with_an_index_has_one_answer() {
     for format in LARGE {
@@ -79,8 +79,8 @@ fn damage_in_a_log_with_an_index_has_one_answer() {
     all_passed();
 }
 
-/// A log that is damaged near its beginning, or not at all, and lost its end, is still read by many
-/// at once: it is cut into parts at the borders that the index knows.
+/// A log without its end, damaged near the beginning or intact, can still be split for many readers:
+/// the engine cuts the log into parts at the borders in the index.
 #[test]
 fn a_damaged_log_is_cut_into_parts_at_the_borders_of_its_index() {
     for (format, damaged) in

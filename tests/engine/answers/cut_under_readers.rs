@@ -16,7 +16,7 @@ fn append(wal: &Wal, numbers: std::ops::Range<usize>) -> Vec<Lsn> {
     lsns
 }
 
-/// The name of a way to read on, and how many records it gives.
+/// The name of a way to read on, and how many records the read gives.
 type Way = (&'static str, fn(&Wal) -> Result<u64>);
 
 const WAYS: [Way; 3] = [
@@ -85,10 +85,10 @@ fn read_beside_a_cut(
     was_cut.load(Ordering::Acquire)
 }
 
-/// Kills beside followers: "segment 7 has 175 bytes, must have 512" was an error of the disk for a
-/// reader whose writer cut the end between two of its reads, and "lost acknowledged records" for one
-/// whose writer appended again before the next look at the mark. Such a reader waits for more, or
-/// says that what it had read was cut.
+/// Kill tests next to followers found two false alarms. A writer cut the end between two reads of a
+/// reader: "segment 7 has 175 bytes, must have 512" was reported as an error of the disk. The
+/// writer also appended again before the next look at the mark: "lost acknowledged records". The
+/// reader must wait for more, or report the cut.
 #[test]
 fn a_cut_between_two_reads_is_no_damage() {
     let mut reached = 0;

@@ -1,5 +1,4 @@
-//! What two formats that were built side by side answered differently. Each test opens with its
-//! story.
+//! Different answers of two formats built next to each other. Each test opens with its story.
 
 use std::sync::atomic::AtomicU8;
 
@@ -13,17 +12,17 @@ use crate::support::formats::views::{all_but, all_give, broken};
 use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
 use crate::support::prelude::*;
 
-/// A torn record that was never acknowledged, whose payload holds whole records, and damage below
-/// the mark: `cursor(Skip)` and splits of a Book, and splits of a write-ahead log, gave records that
-/// were never appended. `verify` and `salvage` did not: the evidence that decides was put together
-/// in seven places, and two of them left out where the acknowledged part ends.
+/// A torn record, never acknowledged, held whole records in its payload, and there was damage below
+/// the mark. `cursor(Skip)` and splits of a Book, and splits of a write-ahead log, gave records
+/// nobody had appended. `verify` and `salvage` did not. The evidence was put together in seven
+/// places, and two of them left out the end of the acknowledged part.
 #[test]
 fn records_in_a_torn_payload_are_not_given() {
     for format in FORMATS {
         let inner: Vec<u8> = (0..4).flat_map(|i| format.framing().encode(i, &[7; 30])).collect();
         let mut events = plain(5, 30);
         events.push((9, [&inner[..], &[1; 400]].concat()));
-        // Damage that opening does not see, and damage that it does.
+        // Opening misses the first damage and sees the second.
         for damaged in [2, 4] {
             let (specimen, _, at) = broken(format, &events, Beside::Open(5), |specimen, space| {
                 space[specimen.edges[damaged] + format.framing().head() + 3] ^= 1;
@@ -34,9 +33,9 @@ fn records_in_a_torn_payload_are_not_given() {
     }
 }
 
-/// Readers of a Book did not notice that the end was cut and written again: at the same length they
-/// gave a record that did not exist, at another they raised "lost records" for a log that had lost
-/// none.
+/// Readers of a Book did not notice that a writer had cut the end and written it again. At the same
+/// length they gave a record that did not exist; at another length they raised "lost records" for a
+/// log without any loss.
 #[test]
 fn a_reader_notices_that_the_end_was_cut_and_written_again() {
     let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
@@ -51,7 +50,7 @@ fn a_reader_notices_that_the_end_was_cut_and_written_again() {
                     log.sync().unwrap();
                 }
             }
-            // Its writer dies; another one cuts back to what was acknowledged and goes on.
+            // The writer dies; another writer cuts back to the acknowledged end and goes on.
             let memory = Files::of(&memory).restore();
             let at = At::memory(&memory, at.path);
             let (reader, other) = (format.read(&at).unwrap(), format.read(&at).unwrap());
@@ -74,8 +73,8 @@ fn a_reader_notices_that_the_end_was_cut_and_written_again() {
     }
 }
 
-/// A reader of a Book that had met damage after what it read went on to raise it once the log was
-/// repaired and went on there; one of a write-ahead log forgot it.
+/// A reader of a Book met damage after its last record. It went on to raise the damage after a
+/// repair and new appends. A reader of a write-ahead log forgot the damage.
 #[test]
 fn damage_that_a_log_grew_over_is_forgotten() {
     for format in [LARGE[0], LARGE[1], LARGE[2], &TINY] {
@@ -88,7 +87,7 @@ fn damage_that_a_log_grew_over_is_forgotten() {
     }
 }
 
-/// The same of a gap between segments.
+/// The same for a gap between segments.
 #[test]
 fn a_gap_that_a_log_grew_over_is_forgotten() {
     let (_, _, at) = broken(&TINY, &plain(8, 40), Beside::Nothing, |_, _| ());
@@ -123,8 +122,8 @@ fn grown_over(format: &dyn Format, at: &At, what: &str) {
     assert_eq!(back, expected, "{what}, backward");
 }
 
-/// And what growing does not mend was forgotten with it: a Book whose header rots under its writer
-/// gave a reader deeds again, under numbers that nothing vouched for, once it had grown.
+/// Readers also forgot damage that growth does not repair: the header of a Book rotted under its
+/// writer. Once the Book had grown, a reader gave deeds again, under unproved numbers.
 #[test]
 fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
     let (memory, at) = in_memory(&BOOK);
@@ -141,9 +140,9 @@ fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
     }
 }
 
-/// A write-ahead log computed the checksum of the caller's bytes before it copied them: a buffer
-/// that another thread changed meanwhile became an acknowledged record whose checksum was wrong.
-/// Book copied first.
+/// A write-ahead log computed the checksum of the caller's bytes before it copied them. If another
+/// thread changed the buffer meanwhile, the log acknowledged a record with a wrong checksum. Book
+/// copied first.
 #[test]
 #[allow(unsafe_code)]
 fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
@@ -156,7 +155,7 @@ fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
             let log = format.create(&at, &[]);
             let buffer: Arc<Vec<AtomicU8>> = Arc::new((0..len).map(|_| AtomicU8::new(1)).collect());
             let changed = buffer.clone();
-            // Between any two calls of the file system.
+            // Changes the bytes between any two calls of the file system.
             storage.watch(move |_| {
                 for byte in changed.iter() {
                     byte.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +163,7 @@ fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
                 false
             });
             for _ in 0..3 {
-                // SAFETY: the bytes live as long as `buffer`; that they change is what is tried.
+                // SAFETY: the bytes live as long as `buffer`; the test changes them on purpose.
                 let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), len) };
                 log.append(1, bytes).unwrap();
             }
@@ -177,8 +176,8 @@ fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
     }
 }
 
-/// What no record shows, for example a lost head marker, was put after the damage further on:
-/// `verify` listed it out of order.
+/// `verify` listed damage out of order: damage without a record, for example a lost head marker,
+/// came after damage further on.
 #[test]
 fn verify_lists_damage_in_order() {
     let memory = Memory::new();
@@ -199,7 +198,7 @@ fn verify_lists_damage_in_order() {
     assert_eq!(places, [lsns[3].0, lsns[6].0]);
 }
 
-/// A read error while the layout was being looked for became "not a log".
+/// A read error during the search for the layout became "not a log".
 #[test]
 fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
     for format in FORMATS {
@@ -219,7 +218,7 @@ fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
                     }
                 }
             }
-            // The first record is damaged, so that it takes more to tell what the file is.
+            // With the first record damaged, the engine reads more to recognise the file.
             let file = disk.open(&format.first_file(&at.path), Access::Write).unwrap();
             file.write_at(&[0xff], format.framing().start() as u64 + 20).unwrap();
             for k in 1..40 {
@@ -242,7 +241,7 @@ fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
     }
 }
 
-/// The same where the error met the search for another layout: a log of such a layout was no log.
+/// The same for an error during the search for another layout: a log of another layout was "not a log".
 #[test]
 fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
     let disk = Sim::new();
@@ -272,8 +271,8 @@ fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
     assert!(errors > 0, "no read met the fault");
 }
 
-/// Book left `closed` in the mark while it went on appending: what a crash then tore would have been
-/// judged as if another program had appended it.
+/// Book left `closed` in the mark while it went on appending. After a crash, the engine would have
+/// blamed a torn record on another program.
 #[test]
 fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
     for format in FORMATS {
@@ -295,7 +294,7 @@ fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
     }
 }
 
-/// Every way of reading begins with the same evidence, in segments of another size, too.
+/// Every way of reading begins with the same evidence, also in segments of another size.
 #[test]
 fn damage_in_segments_of_any_size_has_one_answer() {
     for segment_bytes in [9, 31, 512, 5_000] {

@@ -12,8 +12,8 @@ use crate::support::formats::views::{broken, copy_in_place, ways};
 use crate::support::prelude::*;
 use arrow_array::{Array, Int64Array};
 
-/// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it
-/// raised; a Book that was cut inside such a deed gave one out of it when passing over damage.
+/// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it raised. A Book cut
+/// inside a deed with inner records gave an inner record when passing over damage.
 #[test]
 fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
     for format in FORMATS {
@@ -45,8 +45,8 @@ fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
     }
 }
 
-/// Below its first record's length a log "lost acknowledged records", and the error advised a repair,
-/// which cut all of them off. Nothing cuts them, and what is said is which limit to raise.
+/// With a limit below its first record's length, a log "lost acknowledged records", and the advised
+/// repair cut all of them off. Now nothing cuts them, and the error names the limit to raise.
 // Promise: wal-limit.
 #[test]
 fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
@@ -57,7 +57,7 @@ fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
             let at = At::memory(&memory, specimen.path());
             let low = How { record_bytes_max: Some(100), ..MANUAL };
             let what = format!("{}, {beside:?}", format.name());
-            // Where the log's own limit is kept, it counts.
+            // The log's own limit counts if the settings are there.
             let settings = format.sidecar(&at.path).join("settings");
             if memory.open(&settings, Access::Read).is_ok() {
                 assert_eq!(format.open(&at, Mode::Read, low).unwrap().len().unwrap(), 4, "{what}");
@@ -87,8 +87,8 @@ fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
     }
 }
 
-/// A copy that was made under the writer, the log first and its mark later, cried loss: what it lacks was
-/// never in it.
+/// Somebody copied the log under the writer, and its mark later. The copy reported a loss of
+/// records it never had.
 #[test]
 fn a_copy_that_is_older_than_its_mark_is_called_a_copy() {
     for format in FORMATS {
@@ -105,7 +105,7 @@ fn a_copy_that_is_older_than_its_mark_is_called_a_copy() {
     }
 }
 
-/// A log that was cut below its mark, at a record's edge or within one, was given backwards as if
+/// A log cut below its mark, at a record's edge or within a record, was given backwards as if
 /// nothing were missing.
 #[test]
 fn a_lost_end_is_raised_by_reading_backwards() {
@@ -134,7 +134,7 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
     let cursor = log.cursor(.., deedbook::OnCorrupt::Raise).unwrap();
     let mut batches = deedbook::Batches::new(cursor, vec![Column::Event, Column::Jam], 10, 1 << 20);
-    // The one that has a place comes before the error, and nothing comes after it.
+    // The batch with the valid number comes before the error, and nothing comes after the error.
     let batch = batches.next().unwrap().unwrap();
     let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
     assert_eq!(numbers.values()[..], [first as i64]);
@@ -142,8 +142,8 @@ fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
     assert!(batches.next().is_none());
 }
 
-/// `verify` failed, where it should have reported what is wrong: numbers that pass 2^64, and a log
-/// known by its sidecar in which nothing is intact.
+/// `verify` failed instead of reporting the damage: numbers beyond 2^64, and a log known by its
+/// sidecar alone, without an intact record.
 #[test]
 fn verify_tells_of_what_it_cannot_read() {
     let framing = Framing::Book;
@@ -164,8 +164,8 @@ fn verify_tells_of_what_it_cannot_read() {
     }
 }
 
-/// A follower on the writer's own handle went on after the end had been cut and written again under
-/// it, and left out what came in the place of what it had given.
+/// A writer cut the end and wrote it again under a follower on its own handle. The follower went
+/// on, and left out the records in the place of those it had given.
 #[test]
 fn a_follower_of_the_writer_s_handle_reports_a_cut() {
     for again in [0, 1, 2, 4] {
@@ -176,15 +176,15 @@ fn a_follower_of_the_writer_s_handle_reports_a_cut() {
         let mut follow = wal.follow(None).unwrap();
         (0..5).for_each(|_| assert!(follow.next(Duration::ZERO).unwrap().is_some()));
         wal.truncate_from(lsns[3]).unwrap();
-        // Of the same size, so that records begin where others did.
+        // Records of the same size begin at the offsets of the old ones.
         (0..again).for_each(|i| assert!(wal.append(&[100 + i; 50]).is_ok()));
         let error = follow.next(Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfRange, "{again} again: {error}");
     }
 }
 
-/// Only the opening asked whether to go on: a walk over the rest of the log went on until its next
-/// report of progress, which a long damaged stretch does not have.
+/// Only the opening asked whether to go on. A walk over the rest of the log went on until its next
+/// report of progress, and a long damaged stretch has none.
 #[test]
 fn a_check_and_a_copy_are_ended_while_they_read() {
     let (memory, path) = (Memory::new(), Path::new("/large"));

@@ -1,5 +1,4 @@
-//! Wrong answers about damaged or foreign logs that were found from outside. Each test
-//! opens with its story.
+//! Wrong answers about damaged or foreign logs, found from outside. Each test opens with its story.
 
 use deedbook::book::Book;
 
@@ -12,7 +11,7 @@ use crate::support::formats::views::ways;
 use crate::support::formats::wal::SINGLE;
 use crate::support::prelude::*;
 
-/// A Book of deeds 101, 102, ... with these bytes changed and nothing beside it.
+/// A Book of deeds 101, 102, ... with changed bytes and no sidecar.
 fn epoch_100(events: &[Event], change: impl FnOnce(&mut Vec<u8>)) -> (Memory, At) {
     let framing = Framing::Book;
     let mut bytes = framing.file_header(101);
@@ -44,7 +43,7 @@ fn numbers(at: &At, events: &[Event]) -> Vec<Option<u64>> {
         all.push(numbers);
     }
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
-    // By number the same, or an error.
+    // Reads by number give the same, or an error.
     let (book, jams) = (book(at), |n: u64| events.get((n - 101) as usize).map(|(_, jam)| jam));
     for number in (0..10).chain(95..110) {
         if let Ok(deed) = book.read(number) {
@@ -54,8 +53,8 @@ fn numbers(at: &At, events: &[Event]) -> Vec<Option<u64>> {
     all.pop().unwrap()
 }
 
-/// Without a mark, a first deed whose frame is damaged was passed over, and those after it were
-/// numbered from 1 on: 102, 103 and 104 came as 1, 2 and 3.
+/// Without a mark, readers passed over a first deed with a damaged frame and numbered the rest from
+/// 1 on: 102, 103 and 104 came as 1, 2 and 3.
 #[test]
 fn a_damaged_first_deed_does_not_renumber_the_others() {
     let events = plain(6, 30);
@@ -70,7 +69,7 @@ fn a_damaged_first_deed_does_not_renumber_the_others() {
 }
 
 /// A header with a damaged magic or version, no mark: the log opened with bounds (0, 2), event 1
-/// was event 2, and a plain loop raised at its end only.
+/// was event 2, and a plain loop raised only at its end.
 #[test]
 fn a_damaged_header_is_raised_first_and_keeps_the_numbers() {
     let events = plain(6, 30);
@@ -87,8 +86,8 @@ fn a_damaged_header_is_raised_first_and_keeps_the_numbers() {
     }
 }
 
-/// The same with a first number of 0 before deeds: nothing tells their numbers, and 0, 1, 2 were
-/// made up.
+/// The same with a first number of 0 before deeds: nothing proves their numbers, and the reader
+/// made up 0, 1, 2.
 #[test]
 fn deeds_after_a_first_number_of_zero_have_no_numbers() {
     let events = plain(6, 30);
@@ -101,9 +100,9 @@ fn deeds_after_a_first_number_of_zero_have_no_numbers() {
     assert!((0..10).all(|number| book.read(number).is_err()));
 }
 
-/// A copy of a small program, opened as a write-ahead log for appending, was emptied, and nothing
-/// was saved: whatever claims a record that is longer than the file, and whatever is shorter than a
-/// header, passed for a torn tail.
+/// Opening a copy of a small program as a write-ahead log emptied the file and saved nothing. A
+/// file passed for a torn end if it was shorter than a header, or claimed a record longer than
+/// itself.
 #[test]
 fn a_foreign_file_is_refused_and_kept() {
     let program = [&b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0"[..], &[7; 3000]].concat();
@@ -152,8 +151,8 @@ fn a_foreign_file_is_refused_and_kept() {
     }
 }
 
-/// A batch was half written when the disk was full, and rolled back. Followers gave out the deeds
-/// of its first half, and then silently left out those that really came in their place.
+/// The disk was full, and a half-written batch was rolled back. Followers gave the deeds of its
+/// first half, and then silently left out the deeds appended in their place.
 #[test]
 fn a_reader_never_gives_what_is_rolled_back() {
     for format in [&BOOK as &dyn Format, &SINGLE] {

@@ -1,7 +1,7 @@
 //! Two and three damages at once, in header, middle and tail: every reader gives one answer.
 //!
-//! The oracle judges the records alone. A damaged header was found to hide what the oracle never saw:
-//! so here the readers are compared with each other, and with what was left intact.
+//! The oracle judges the records alone, and a damaged header hid records from it. Here the readers
+//! are compared with each other, and with the intact records.
 
 use deedbook::storage::{Memory, Storage as _};
 
@@ -17,7 +17,7 @@ pub type Change = fn(&mut Vec<u8>);
 /// Byte and number of a record.
 type Place = (u64, Option<u64>);
 
-/// What may lie after the last record.
+/// The possible bytes after the last record.
 pub const TAILS: [(&str, Change); 4] = [
     ("nothing", |_| {}),
     ("reserved zeros", |space| space.resize(space.len() + 64, 0)),
@@ -25,7 +25,7 @@ pub const TAILS: [(&str, Change); 4] = [
     ("junk", |space| space.extend([7; 13])),
 ];
 
-/// Forwards, in batches, in parts and in Arrow the same records; and a check and a salvage count them.
+/// Forwards, in batches, in parts and in Arrow: the same records. A check and a salvage count them.
 fn one_answer(format: &dyn Format, at: &At, what: &str) -> Vec<u64> {
     let ways = ways(format, at);
     let places = |i: usize| -> Vec<_> {
@@ -38,7 +38,7 @@ fn one_answer(format: &dyn Format, at: &At, what: &str) -> Vec<u64> {
         let got = places(i);
         let offsets = |places: &[Place]| -> Vec<_> { places.iter().map(|p| p.0).collect() };
         assert_eq!(offsets(&got), offsets(&first), "{what}: {} and {}", ways[i].0, ways[0].0);
-        // A part may know less, but nothing else.
+        // A part may know fewer numbers, but no other ones.
         let differ = |(a, b): (&Place, &Place)| a.1.zip(b.1).is_some_and(|(a, b)| a != b);
         assert!(!got.iter().zip(&first).any(differ), "{what}: {got:?}, {first:?}");
     }
@@ -51,9 +51,9 @@ fn one_answer(format: &dyn Format, at: &At, what: &str) -> Vec<u64> {
     first.into_iter().map(|(offset, _)| offset).collect()
 }
 
-/// A Book with a damaged header gave the first of seven intact deeds, and named the header alone, once
-/// one deed and the tail were damaged as well: skipping, in batches and in Spark. Checks and salvages had
-/// all of them. No grid of tests had a damaged header in it.
+/// A Book had a damaged header, a damaged deed and a damaged tail. Skipping, batches and Spark gave
+/// the first of seven intact deeds, and named only the header. Checks and salvages had all seven.
+/// No grid of tests had a damaged header in it.
 #[test]
 fn damage_in_header_middle_and_tail_has_one_answer() {
     for format in FORMATS {
@@ -76,14 +76,14 @@ fn damage_in_header_middle_and_tail_has_one_answer() {
                         space[specimen.edges[i] + framing.head()] ^= 1;
                     }
                     change(&mut space);
-                    // A first deed that is damaged with its header is no log to anybody.
+                    // Every reader refuses a log with its header and first deed damaged.
                     if header.is_some_and(|at| at < 8) && middle.first() == Some(&0) {
                         return;
                     }
                     let memory = specimen.broken(&space).restore();
                     let at = At::memory(&memory, specimen.path());
                     let got = one_answer(format, &at, &what);
-                    // Below the mark nothing intact is left out.
+                    // Readers leave out no intact record below the mark.
                     let synced = match beside {
                         Beside::Open(synced) => synced,
                         Beside::Closed(_) | Beside::Nothing => 8,
@@ -111,8 +111,8 @@ fn padded(first: u64, deeds: u64) -> Vec<u8> {
     log
 }
 
-/// Of a Book in the layout `padded` whose first deed was damaged nothing could be read or salvaged: only
-/// that deed told the layout. One in `packed` gave the rest.
+/// A damaged first deed made a Book in the layout `padded` unreadable, also to a salvage: only the
+/// first deed showed the layout. A Book in `packed` gave the rest.
 #[test]
 fn a_padded_log_whose_first_deed_is_damaged_gives_the_rest() {
     let deed = 52;
@@ -131,7 +131,7 @@ fn a_padded_log_whose_first_deed_is_damaged_gives_the_rest() {
     }
 }
 
-/// The header of a Book in `0iN` had rotted: opening it for writing was refused with both numbers, but
+/// The header of a Book in `0iN` had rotted. Opening for writing refused with both numbers, but
 /// readers and a salvage numbered the deeds by the header.
 #[test]
 fn deeds_are_not_numbered_by_a_header_that_the_directory_contradicts() {
@@ -160,8 +160,8 @@ fn deeds_are_not_numbered_by_a_header_that_the_directory_contradicts() {
     }
 }
 
-/// A torn record whose payload held a whole record that ended where the file was cut: the inner one was
-/// given as proved. And one flipped bit of the outer one's length was enough.
+/// A torn record's payload held a whole record, and the file was cut at its end: readers gave the
+/// inner record as proved. One flipped bit of the outer record's length was enough, too.
 #[test]
 fn a_record_that_a_torn_one_holds_is_not_proved() {
     for format in FORMATS {
@@ -183,7 +183,7 @@ fn a_record_that_a_torn_one_holds_is_not_proved() {
             if framing.is_book() {
                 continue;
             }
-            // Each bit of the length: the checksum tells which one is wrong.
+            // For each bit of the length: the checksum shows the flipped bit.
             for bit in framing.length().flat_map(|byte| (0..8).map(move |bit| (byte, bit))) {
                 let mut space = specimen.space.clone();
                 space[specimen.edges[1] + bit.0] ^= 1 << bit.1;

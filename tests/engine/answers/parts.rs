@@ -1,4 +1,4 @@
-//! What is shared is not read twice, and what is not the log's own is read again.
+//! A check reads shared parts once, and reads foreign parts again.
 
 use deedbook::book::Options;
 use deedbook::jobs::Split;
@@ -8,7 +8,7 @@ use crate::answers::LARGE;
 use crate::support::judge::parts::share;
 use crate::support::prelude::*;
 
-/// The report of a book, and how many bytes were read for it.
+/// The report of a book, and how many bytes the check read.
 fn verify(at: &At, intact: &[Split]) -> (VerifyReport, u64) {
     let options = Options::new().storage(at.storage.clone());
     let mut read = 0;
@@ -54,14 +54,14 @@ fn the_parts_of_a_whole_log_are_intact_and_only_the_rest_is_read() {
         let rest: u64 = parts[known..].iter().map(|part| part.end - part.offset).sum();
         assert_eq!((report, read), (alone.clone(), rest), "without the first {known} parts");
     }
-    // Where nothing is left to read, the last part is read: it has the last record.
+    // With nothing left to read, the check reads the last part: it has the last record.
     let (report, read) = verify(&at, &parts);
     let last = parts.last().unwrap();
     assert_eq!((report, read), (alone, last.end - last.offset));
     assert_eq!(all, last.end - parts[0].offset);
 }
 
-/// Damage within a log moved parts, or their numbers, or their log: nothing of them is believed.
+/// Damage within a log moved parts, or the numbers of records, or the log itself: a check believes none of them.
 #[test]
 fn parts_that_are_not_the_beginning_of_the_log_are_read_again() {
     let (at, parts) = book();
@@ -87,7 +87,7 @@ fn parts_that_are_not_the_beginning_of_the_log_are_read_again() {
     }
 }
 
-/// A part of another log is refused, and what is missing of a part is damage.
+/// A part of another log is refused, and missing bytes of a part are damage.
 #[test]
 fn a_part_is_checked_against_the_log_that_was_cut() {
     let (_, parts) = book();
@@ -102,12 +102,12 @@ fn a_part_is_checked_against_the_log_that_was_cut() {
     let stranger = Split { identity: None, ..parts[4].clone() };
     let report = LARGE[0].check_part(&stranger, &other, MANUAL).unwrap();
     assert!(!report.intact && !report.damages.is_empty(), "{report:?}");
-    // Fewer records than were counted, though none is damaged.
+    // Fewer records than counted, none of them damaged.
     let more = of_other[0].records.map(|records| records + 1);
     let miscounted = Split { records: more, ..of_other[0].clone() };
     let report = LARGE[0].check_part(&miscounted, &other, MANUAL).unwrap();
     assert!(!report.intact && report.damages.is_empty(), "{report:?}");
-    // A part of which it is not known how many records it has, with one that is damaged.
+    // A part with an unknown number of records, one of them damaged.
     let specimen = Specimen::new(LARGE[0], &plain(24, 19_000), Beside::Closed(24));
     let uncounted = Split { records: None, unacknowledged_from: None, ..parts[0].clone() };
     let check = |change: &dyn Fn(&mut [u8])| {
@@ -120,7 +120,7 @@ fn a_part_is_checked_against_the_log_that_was_cut() {
     let report = check(&|space| space[specimen.edges[1] + 100] ^= 1);
     assert!(!report.intact && report.end == uncounted.end, "{report:?}");
     assert_eq!((report.damages.len(), Some(report.records + 1)), (1, parts[0].records));
-    // Zeros at its end are no damage of their own.
+    // Zeros at the part's end are no separate damage.
     let report = check(&|space| space[specimen.edges[2]..uncounted.end as usize].fill(0));
     assert!(!report.intact && report.damages.is_empty(), "{report:?}");
     assert_eq!((report.records, report.end), (2, specimen.edges[2] as u64));

@@ -8,9 +8,9 @@ use crate::support::prelude::*;
 
 const ACCEPTING: Repair = Repair { force: false, dry_run: false, accept_loss: true };
 
-/// A log that had lost its end at a record's edge was "clean" once it had been repaired: there was
-/// nothing to cut, the mark was lowered, and the evidence of 2,437 acknowledged records was gone.
-/// Only an accepted loss may go: until then checking and opening show it, and nothing is changed.
+/// A repair made a log "clean" after it had lost its end at a record's edge. There was nothing to cut, the repair
+/// lowered the mark, and the evidence of 2,437 acknowledged records was gone. Checking and opening must show the loss
+/// until somebody accepts it, and nothing may change the log before.
 #[test]
 fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
     for format in FORMATS {
@@ -20,12 +20,12 @@ fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
                     space.truncate(specimen.edges[7]);
                 });
             let what = format!("{}, {beside:?}", format.name());
-            // Whether this is an error that says so or a report is no matter here.
+            // The repair may return an error or a report.
             let _ = format.repair(&at, MANUAL);
             let files = Files::of(&memory);
             let kept = specimen.space[..specimen.edges[7]].to_vec();
             assert!(files.space(format) == kept, "{what}: the log was changed");
-            // A backup may still bring them back, and then none is lost.
+            // A backup may still bring the records back, and then none is lost.
             assert!(files.named("loss").is_none(), "{what}: noted");
             let report = format.verify(&at, MANUAL).unwrap();
             let found = (report.records, report.lost_acknowledged, report.ok());
@@ -37,9 +37,9 @@ fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
     }
 }
 
-/// A loss that was accepted is noted beside the log, and every later check tells of it, whatever was
-/// appended since: nothing else knows any more that records were acknowledged and are gone. An opening
-/// that goes on without them, as the specification says, lowered the mark and noted nothing.
+/// An accepted loss is noted next to the log, and every later check reports it, also after appends:
+/// nothing else knows about the lost acknowledged records. An opening with the specification's
+/// recovery lowered the mark and noted nothing.
 #[test]
 fn an_accepted_loss_is_told_by_every_later_check() {
     let spec = How { recovery: Recovery::Spec, ..MANUAL };
@@ -75,8 +75,8 @@ fn an_accepted_loss_is_told_by_every_later_check() {
     }
 }
 
-/// The note of a second loss took the place of the first: 2 records were lost, said every check, and 7 were.
-/// A repair that crashed after its note is done again, and what it noted counts once.
+/// The note of a second loss replaced the first: every check reported 2 lost records instead of 7.
+/// A repair that crashed after its note is done again, and its loss counts once.
 #[test]
 fn the_losses_of_two_repairs_are_told_together() {
     for format in FORMATS {
@@ -116,8 +116,8 @@ fn accepted_twice(format: &dyn Format, memory: &Memory, at: &At) -> Memory {
     crashed
 }
 
-/// A writer cut its end back between a repair's looks at the mark and at the log: what it had taken back was
-/// noted as lost.
+/// A writer cut its end back between a repair's looks at the mark and at the log. The repair noted
+/// the writer's own cut as a loss.
 #[test]
 fn a_repair_beside_a_writer_that_cuts_its_end_notes_no_loss() {
     for format in [&SINGLE, &TINY] {
@@ -145,8 +145,8 @@ fn a_repair_beside_a_writer_that_cuts_its_end_notes_no_loss() {
     }
 }
 
-/// A repair cut intact records off, because they lay after damage, and only its report said so. Now
-/// it refuses that unless it is forced, and names the way to keep them.
+/// A repair cut off intact records after damage, and only its report said so. Now the repair
+/// refuses unless forced, and names the way to keep the records.
 #[test]
 fn a_repair_that_would_cut_intact_records_is_refused() {
     for format in FORMATS {
@@ -162,9 +162,9 @@ fn a_repair_that_would_cut_intact_records_is_refused() {
     }
 }
 
-/// What was cut off and saved was not recognised: 4,139 intact deeds were in a Book's tail, which was
-/// taken for a write-ahead log, and "copied 0 records" was a success. And it could be opened for writing, which put a
-/// `.deedbook` of its own beside it.
+/// No tool recognised the saved tail: a Book's tail with 4,139 intact deeds passed for a
+/// write-ahead log, and "copied 0 records" was a success. A writer could also open the tail, and
+/// put a `.deedbook` next to it.
 #[test]
 fn a_saved_tail_is_salvaged_and_not_opened_for_writing() {
     for format in FORMATS {

@@ -1,5 +1,5 @@
-//! Segments that are missing, swapped, doubled or short, which are read as if what is not there were zeros; and wrong
-//! files beside them.
+//! Missing, swapped, doubled or short segments, read as if the missing bytes were zeros; and wrong
+//! files next to the segments.
 
 use std::cell::OnceCell;
 use std::sync::mpsc;
@@ -19,9 +19,9 @@ fn segment(index: usize) -> PathBuf {
     Path::new(DIR).join(segment_name(index as u64))
 }
 
-/// Change the files of a log with every kind of sidecar, and hold every reader against the oracle.
+/// Changes the files of a log with every kind of sidecar, and compares every reader with the oracle.
 fn in_every_state(mut cases: impl FnMut(&Specimen<'_>, &mut dyn FnMut(&str, &dyn Fn(&mut Files)))) {
-    // Records of 37 bytes: some end in the segment in which they begin.
+    // Records of 37 bytes: some begin and end in the same segment.
     let whole = besides(12).into_iter().map(|beside| Specimen::new(&TINY, &plain(12, 29), beside));
     let without_a_prefix = [Beside::Open(12), Beside::Closed(12), Beside::Nothing].map(dropped);
     for specimen in whole.chain(without_a_prefix) {
@@ -41,14 +41,14 @@ fn numbers(specimen: &Specimen<'_>) -> std::ops::Range<usize> {
     specimen.edges[0] / size..specimen.space.len().div_ceil(size)
 }
 
-/// Readers and `verify` stopped at the gap (41 records), `salvage` did not (88 of 100). Without segment 0 none of
-/// them gave anything.
+/// Readers and `verify` stopped at the gap (41 records), `salvage` did not (88 of 100). Without
+/// segment 0 all three gave nothing.
 #[test]
 fn every_segment_missing() {
     in_every_state(|specimen, case| {
         for i in numbers(specimen) {
             if i == 0 && specimen.beside == Beside::Open(0) {
-                // The file that the mark names is gone: nothing says that it is this log's.
+                // The file named in the mark is gone, so the rest may belong to any log.
                 continue;
             }
             case(&format!("segment {i} missing"), &|files| {
@@ -66,7 +66,7 @@ fn every_segment_but_the_last_too_short() {
             for len in [0, 1, 30, 63] {
                 case(&format!("segment {i} of {len} bytes"), &|files| {
                     let bytes = files.bytes.get_mut(&segment(i)).unwrap();
-                    // What is missing reads as zeros: of zeros, nothing would be damaged.
+                    // Missing bytes read as zeros, so cutting off zeros would damage nothing.
                     bytes.truncate(if bytes[len..].iter().all(|&byte| byte == 0) {
                         30
                     } else {
@@ -83,7 +83,7 @@ fn every_two_segments_swapped_and_every_one_written_over_another() {
     in_every_state(|specimen, case| {
         let all = numbers(specimen);
         if specimen.beside == Beside::Nothing && all.start > 0 {
-            // Without a mark, an opening refuses as corrupt some of what the oracle takes for a torn end.
+            // Without a mark, an opening refuses as corrupt some of the oracle's torn ends.
             return;
         }
         let full = all.start..all.end - 1;
@@ -163,7 +163,7 @@ fn damage_in_a_log_whose_first_records_were_dropped() {
     all_passed();
 }
 
-/// All that was not synced was synced under the lock that appends take: they waited for the disk as long.
+/// A truncation synced all unsynced records under the lock of the appends: they waited for the disk as long.
 #[test]
 fn appends_go_on_while_a_truncation_syncs() {
     let storage = Hooked::default();
@@ -192,8 +192,8 @@ fn appends_go_on_while_a_truncation_syncs() {
     assert_eq!(wal.head().unwrap(), lsns[8]);
 }
 
-/// A legal log, of which everything was dropped up to the border of a segment that was not begun
-/// yet, was "corrupt" for all that looked at it.
+/// A legal log, with everything dropped up to the border of a segment nobody had begun, was
+/// "corrupt" for every reader.
 #[test]
 fn a_log_of_which_all_was_dropped_needs_no_segment() {
     let memory = Memory::new();
@@ -213,8 +213,8 @@ fn a_log_of_which_all_was_dropped_needs_no_segment() {
     assert_eq!(TINY.read(&at).unwrap().forward(None, None, false).records.len(), 1);
 }
 
-/// Neither reading, nor passing over damage, nor `verify`, nor `salvage` gave anything beside a segment that is too
-/// long, a stray file that is named like the last possible segment, or a head marker beyond the log.
+/// Reading, passing over damage, `verify` and `salvage` all gave nothing next to an oversized segment, a stray file
+/// with the name of the last possible segment, or a head marker beyond the log.
 #[test]
 fn a_wrong_file_among_the_segments_costs_no_record() {
     for beside in [Beside::Nothing, Beside::Open(20), Beside::Closed(20)] {
@@ -242,8 +242,7 @@ fn a_wrong_file_among_the_segments_costs_no_record() {
     }
 }
 
-/// `salvage` said "say segment_bytes" and took none: the layout in its options was the copy's
-/// only.
+/// `salvage` said "say segment_bytes" and took none: the layout in its options was the copy's only.
 #[test]
 fn a_salvage_takes_the_segment_size() {
     let memory = Memory::new();
@@ -253,7 +252,7 @@ fn a_salvage_takes_the_segment_size() {
     wal.sync().unwrap();
     wal.truncate_before(lsns[19]).unwrap();
     wal.close().unwrap();
-    // One segment is left, and not the first: nothing tells its size.
+    // The only segment left is not the first, so the files do not show the segment size.
     let files = Files::of(&memory).without_sidecar();
     let left = files.bytes.keys().filter(|path| path.extension().is_some()).count();
     assert_eq!(left, 1);

@@ -1,9 +1,9 @@
 //! A log in the layout `slots`, cut, flipped and zeroed: every way to read it gives one answer.
 //!
-//! Its deeds have no checksums, so the oracle of the other layouts, which knows what is damaged, cannot
-//! judge it. What every answer must keep is asked here instead: each record lies where one was appended
-//! and has the file's bytes, nothing that was acknowledged is missing without a word, and the writer
-//! keeps what the readers gave.
+//! The deeds have no checksums, so the oracle of the other layouts cannot judge the log. The tests
+//! check the rules of every answer instead: each record lies at an appended place and has the
+//! file's bytes, no acknowledged record is missing silently, and the writer keeps the records the
+//! readers gave.
 
 use deedbook::book::Layout;
 
@@ -20,16 +20,16 @@ const DEEDS_AT: usize = 8192;
 const SLOTS: [std::ops::Range<usize>; 2] = [0..48, 4096..4144];
 /// Deeds of each batch, each batch with a header of its own.
 const BATCHES: [u64; 3] = [2, 3, 2];
-/// A log that has its first batch alone: the other slot is that of an empty log.
+/// A log with its first batch alone: the other slot belongs to an empty log.
 const ONE_BATCH: [u64; 1] = [3];
-/// Bytes that a sector has here.
+/// The bytes of a sector here.
 const SECTOR: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
-    /// The mark of a writer that died before its first sync returned.
+    /// The mark of a writer killed before its first sync returned.
     Begun,
-    /// The mark of a writer that synced after the second batch and died.
+    /// The mark of a writer killed after it synced the second batch.
     Open,
     /// The mark of a writer that closed the log.
     Closed,
@@ -42,9 +42,9 @@ struct Whole {
     files: Files,
     space: Vec<u8>,
     edges: Vec<usize>,
-    /// The deeds that a mark vouches for.
+    /// The deeds acknowledged by a mark.
     acknowledged: usize,
-    /// The deeds that the older slot counts.
+    /// The deeds counted in the older slot.
     older: usize,
 }
 
@@ -84,7 +84,7 @@ impl Whole {
         Self { beside, files, space, edges, acknowledged, older }
     }
 
-    /// Read, check, salvage and open what became of the log.
+    /// Reads, checks, salvages and opens the changed log.
     fn judge(&self, space: &[u8], what: &str) {
         attempt(&format!("slots, {:?}", self.beside), || {
             let what = format!("{:?}, {what}", self.beside);
@@ -97,7 +97,7 @@ impl Whole {
         });
     }
 
-    /// What every way gives, damage passed over; `None` where the log is refused.
+    /// The records that every way gives, damage passed over; `None` for a refused log.
     fn reading(&self, at: &At, space: &[u8], what: &str) -> Option<Vec<Record>> {
         if let Err(error) = BOOK.read(at) {
             let kinds = [ErrorKind::NotALog, ErrorKind::Corrupt, ErrorKind::LostRecords];
@@ -124,10 +124,9 @@ impl Whole {
         Some(given)
     }
 
-    /// Without a mark the slots are all that is known. A log that is not called corrupt gives what the
-    /// older one counts; and of a first batch, beside which the older one says that the log is empty, the
-    /// deeds up to a cut: one that lies there, whole, after them would be a committed event that is taken
-    /// for none.
+    /// Without a mark, only the slots are known. A log not called corrupt gives all deeds of the
+    /// older slot. If the older slot is empty, readers give the first batch's deeds up to a cut: a
+    /// whole deed after them would be a committed event taken for none.
     fn nothing_is_left_out(&self, at: &At, space: &[u8], given: &[Record], what: &str) {
         let report = BOOK.verify(at, MANUAL).unwrap();
         if self.beside != Beside::Nothing || report.verdict == Verdict::Corrupt {
@@ -147,7 +146,7 @@ impl Whole {
         assert!(is_all || is_cut, "{what}: one byte took deeds: {report:?}");
     }
 
-    /// `verify` counts what is given, and says so where what was acknowledged is not; a salvage copies it.
+    /// `verify` counts the given records and reports missing acknowledged records; a salvage copies the given records.
     fn checking(&self, at: &At, given: &[Record], what: &str) {
         let report = BOOK.verify(at, MANUAL).unwrap();
         assert_eq!(report.records, given.len() as u64, "{what}: {report:?}");
@@ -190,7 +189,7 @@ impl Whole {
             assert!(after == *before, "{what}: refused, and changed");
             return;
         };
-        // Opening by the mark does not look at what lies below it.
+        // Opening by the mark does not read the bytes below the mark.
         let given = given.unwrap_or_else(|| panic!("{what}: written, but not read"));
         let kept = log.forward(None, None, true);
         assert_eq!(kept.records, given, "{what}: opened for writing");
@@ -261,8 +260,8 @@ fn a_log_in_slots_that_lost_sectors_has_one_answer() {
     });
 }
 
-/// A header of a log with fewer deeds stood before a log of eleven: skipping gave none of them, `verify` five, and
-/// parts all. The mark vouches for the eleven. A log whose mark has no deeds knows its header alone: it is left out.
+/// A log of eleven deeds had the header of a shorter log: skipping gave no deed, `verify` five, and parts all. The mark
+/// vouches for the eleven. A log with an empty mark is left out: only its header is known.
 #[test]
 fn a_log_in_slots_with_another_logs_header_has_one_answer() {
     in_every_state(|whole| {
@@ -273,7 +272,7 @@ fn a_log_in_slots_with_another_logs_header_has_one_answer() {
             let other = Whole::new(Beside::Nothing, batches);
             let mut space = whole.space.clone();
             space[..DEEDS_AT].copy_from_slice(&other.space[..DEEDS_AT]);
-            // Its epoch is that of another log, too.
+            // The epoch belongs to another log, too.
             for epoch in [0, 100] {
                 let mut space = space.clone();
                 for slot in SLOTS {

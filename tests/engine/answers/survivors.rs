@@ -1,11 +1,11 @@
-//! What seeded bugs broke without any test noticing.
+//! Breakage by seeded bugs that no earlier test noticed.
 
 use crate::answers::FORMATS;
 use crate::support::formats::views::{all_but, all_give, broken, ways};
 use crate::support::prelude::*;
 
-/// Records that fill the payload of a damaged one to its last byte lead on to the log's own records,
-/// as if they were some: taken before the damaged record's own length, they were given as proved.
+/// Records can fill the payload of a damaged record to its last byte, and lead on to the log's own
+/// records. Readers followed them before the damaged record's own length, and gave them as proved.
 #[test]
 fn records_that_fill_a_damaged_payload_are_not_given() {
     for format in FORMATS {
@@ -25,8 +25,8 @@ fn records_that_fill_a_damaged_payload_are_not_given() {
     }
 }
 
-/// Zeros passed for the head of a record without payload, and so led from a record inside a damaged
-/// one to the log's next record: the inner one was given as proved.
+/// Zeros passed for the head of a record without payload, and led from a record inside a damaged
+/// record to the log's next record: readers gave the inner record as proved.
 #[test]
 fn zeros_in_a_damaged_payload_lead_nowhere() {
     for format in FORMATS {
@@ -35,7 +35,7 @@ fn zeros_in_a_damaged_payload_lead_nowhere() {
         events[2].1 = [&[0x55; 5][..], &framing.encode(7, &[0xa1; 20]), &[0; 8]].concat();
         for beside in [Beside::Closed(6), Beside::Open(6), Beside::Nothing] {
             let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
-                // It ends between the zeros, so that they lie behind it in part.
+                // The damaged length ends between the zeros: some lie after it.
                 space[specimen.edges[2] + framing.length().start] -= 4;
             });
             let expected: Vec<_> =
@@ -48,9 +48,9 @@ fn zeros_in_a_damaged_payload_lead_nowhere() {
     }
 }
 
-/// The damaged length of one record led over the mark's end to a later record, and was believed: the
-/// intact records between were given by nobody. A byte that is known to lie between two records is
-/// better evidence than one length.
+/// Readers believed the damaged length of one record, which led over the mark's end to a later
+/// record, and left out the intact records between. A known border between two records is better
+/// evidence than one length.
 #[test]
 fn a_length_that_leads_over_a_known_border_is_not_believed() {
     for format in FORMATS {
@@ -62,7 +62,7 @@ fn a_length_that_leads_over_a_known_border_is_not_believed() {
                 let length = &mut space[begin..][framing.length()];
                 let was = u32::from_le_bytes(*length.first_chunk().unwrap());
                 length[..4].copy_from_slice(&(was + more).to_le_bytes());
-                // Nor does a length at the record's end tell.
+                // The length at the record's end is damaged, too.
                 space[end - 12..end].fill(0xff);
             });
             all_give(&specimen, &at, &all_but(8, &[1]));
@@ -70,8 +70,8 @@ fn a_length_that_leads_over_a_known_border_is_not_believed() {
     }
 }
 
-/// The head of a long record is written last, so that for a while its payload stands there without
-/// it, and may hold whole records. A follower that waits for it took these for proof of damage.
+/// A writer writes the head of a long record last. For a while the payload stands there alone, and
+/// may hold whole records. A waiting follower took the inner records for proof of damage.
 #[test]
 fn a_follower_waits_for_a_record_whose_head_is_not_written_yet() {
     let wait = Duration::from_millis(1300);
