@@ -1,4 +1,4 @@
-//! Closing and failing writes beside a sync that is under way: a reported success is one.
+//! Closing and failing writes next to a sync under way: a reported success is real.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +16,7 @@ const SEGMENTED: WalFormat = WalFormat::segmented("wal-segments-600", 600);
 const KINDS: [Kind; 3] = [Kind::Log(&BOOK), Kind::Log(&SINGLE), Kind::Log(&SEGMENTED)];
 const ALL_KINDS: [Kind; 4] = [KINDS[0], KINDS[1], KINDS[2], Kind::Ledger];
 
-/// What is closed: a log of the engine, or a ledger.
+/// The thing to close: a log of the engine, or a ledger.
 #[derive(Clone, Copy)]
 enum Kind {
     Log(&'static dyn Format),
@@ -107,7 +107,7 @@ impl Kind {
     }
 }
 
-/// A log with one record, of which a call by the thread `leader` is held up before its first sync.
+/// A log with one record. A call by the thread `leader` waits before its first sync.
 struct HeldUp {
     disk: Sim,
     log: Arc<dyn Log>,
@@ -138,8 +138,8 @@ fn held_up(kind: Kind, call: fn(&dyn Log) -> Result<()>) -> HeldUp {
     HeldUp { disk, log, leader: leader.unwrap(), go_on }
 }
 
-/// Found by a review: a segmented log's leader took the set of unsynced segments with it, so closing
-/// found nothing to sync, and said that all was durable.
+/// Found by a review: a segmented log's leader took the set of unsynced segments. Closing found
+/// nothing to sync, and reported all records as durable.
 #[test]
 fn closing_waits_for_the_sync_under_way() {
     for kind in ALL_KINDS {
@@ -155,7 +155,7 @@ fn closing_again_waits_for_the_first_call() {
     }
 }
 
-/// Closing beside the call that is held up returns once the record is durable.
+/// Closing next to the waiting call returns once the record is durable.
 fn closes_after(kind: Kind, HeldUp { disk, log, leader, go_on }: HeldUp) {
     let closing = std::thread::spawn(move || log.close().map(|()| kind.left(&disk)));
     std::thread::sleep(Duration::from_millis(50));
@@ -165,7 +165,7 @@ fn closes_after(kind: Kind, HeldUp { disk, log, leader, go_on }: HeldUp) {
     leader.join().unwrap().unwrap();
 }
 
-/// Closing once more after a failure said that all was well; later that of a ledger did so again.
+/// Closing again after a failure reported success; later the ledger repeated this bug.
 #[test]
 fn closing_that_failed_fails_again() {
     for kind in ALL_KINDS {
@@ -181,8 +181,8 @@ fn closing_that_failed_fails_again() {
     }
 }
 
-/// The mark's write or sync failed once, on a full disk for example, so that it stayed closed: closing took
-/// it for the sign that nothing was appended, and synced nothing.
+/// The mark's write or sync failed once, for example on a full disk, so the mark stayed closed.
+/// Closing concluded from the closed mark that nobody had appended, and synced nothing.
 #[test]
 fn closing_syncs_what_was_appended_though_the_mark_could_not_be_opened() {
     for kind in KINDS {
@@ -223,8 +223,8 @@ impl io::Read for Slow {
     }
 }
 
-/// A sync failed while another thread was writing a record, and closing let the next writer in: the record
-/// went on over what that one had committed, or was taken back with it.
+/// A sync failed while another thread was writing a record, and closing let the next writer in. The
+/// record overwrote the next writer's commits, or its rollback removed them.
 #[test]
 fn closing_a_poisoned_log_waits_for_what_is_being_written() {
     for kind in KINDS {
@@ -268,8 +268,8 @@ fn closing_a_poisoned_log_waits_for_what_is_being_written() {
     }
 }
 
-/// Found by a review: a sync that began earlier stored its older mark after that of closing, and
-/// where recovery cuts back to the mark, acknowledged records went.
+/// Found by a review: an earlier sync stored its older mark after the mark of closing. A recovery
+/// that cuts back to the mark then lost acknowledged records.
 #[test]
 fn the_mark_of_closing_is_the_last_one() {
     for kind in [KINDS[0], KINDS[1]] {
@@ -284,14 +284,14 @@ fn the_mark_of_closing_is_the_last_one() {
                     let gate = leading.lock().unwrap().take();
                     if let Some((arrived, goes_on)) = gate {
                         arrived.send(()).unwrap();
-                        // Unless closing waits for it.
+                        // The wait ends early, unless closing waits for the leader.
                         let _ = goes_on.recv_timeout(Duration::from_millis(300));
                     }
                 }
                 (Seen::Syncing, Some("closer")) => {
                     let mut closing = closing.lock().unwrap();
                     closing.0 += 1;
-                    // The log was synced; this is the mark, then the index.
+                    // The log was synced; the next syncs are the mark's, then the index's.
                     if closing.0 >= 2 {
                         drop(closing.1.take());
                         std::thread::sleep(Duration::from_millis(100));
@@ -316,7 +316,7 @@ fn the_mark_of_closing_is_the_last_one() {
     }
 }
 
-/// Found by a review: they slept on until their interval was over.
+/// Found by a review: threads slept on until the end of their interval.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_thread_outlives_its_log() {
@@ -337,7 +337,7 @@ fn no_thread_outlives_its_log() {
             }
         }
     }
-    // Those of other tests, and those about to end.
+    // Threads of other tests, and threads about to end.
     std::thread::sleep(Duration::from_millis(200));
     assert!(threads() < before + 50, "{} threads, {before} before", threads());
 }

@@ -1,4 +1,4 @@
-//! Backups beside a writer, which appends, rolls, drops or truncates before each call of the copy.
+//! Backups next to a writer, which appends, rolls, drops or truncates before each call of the copy.
 
 use super::kinds::Kind;
 use super::{COPY, LOG, back_up, disk, on, read, write};
@@ -6,7 +6,7 @@ use crate::support::around::{Around, Between};
 use crate::support::plain::{read_file, write_file};
 use crate::support::prelude::*;
 
-/// Back a log up while its writer does one round of work before call number `at`; returns the calls.
+/// Backs a log up. Its writer does one round of work before call number `at`. Returns the calls.
 fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
     let sim = disk();
     for round in 0..rounds {
@@ -45,7 +45,7 @@ fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
 // Promise: backup-beside.
 fn has_what_was_acknowledged(name: &str) {
     let kind = Kind::named(name);
-    // Each call of the others, which make few.
+    // The other kinds make few calls, so every call is tried.
     let stride = if name == "store" { kind.stride() } else { 1 };
     for rounds in 1..=3 {
         let mut at = 1 + u64::from(rounds - 1) % stride;
@@ -58,7 +58,7 @@ fn has_what_was_acknowledged(name: &str) {
 
 of_each_kind! { has_what_was_acknowledged }
 
-/// The end of a log is cut and written again before each call: the backup is refused, or it is whole.
+/// The end of a log is cut and written again before each call: the backup is refused or complete.
 #[test]
 fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
     use deedbook::{Durability, Mode, wal};
@@ -101,7 +101,7 @@ fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
     }
 }
 
-/// LMDB writes pages in place: a copy of some before a commit and some after it is neither.
+/// LMDB writes pages in place: a copy with pages from before and after a commit is neither state.
 #[test]
 fn metadata_of_a_pier_that_changes_while_it_is_copied_is_copied_again() {
     let (sim, kind) = (disk(), Kind::named("pier"));
@@ -112,7 +112,7 @@ fn metadata_of_a_pier_that_changes_while_it_is_copied_is_copied_again() {
     assert_eq!(read_file(&sim, &metadata(COPY)), b"old");
     for times in [1, 3, u64::MAX] {
         let (writer, seen) = (sim.clone(), AtomicU64::new(0));
-        // Each reading of the file is followed by another writing.
+        // Another write follows each read of the file.
         write_file(&sim, &metadata(LOG), format!("begun {times}").as_bytes());
         let storage = changing(on(&sim), "data.mdb", move || {
             let number = seen.fetch_add(1, Ordering::Relaxed);
@@ -130,13 +130,13 @@ fn metadata_of_a_pier_that_changes_while_it_is_copied_is_copied_again() {
             assert_eq!(copied, read_file(&sim, &metadata(LOG)));
         }
     }
-    // Where it was lost, the backup is all there is.
+    // If the source lost its metadata, the backup has the only copy.
     sim.remove(&metadata(LOG)).unwrap();
     back_up(on(&sim)).unwrap();
     assert!(read_file(&sim, &metadata(COPY)).starts_with(b"3: "));
 }
 
-/// A storage that calls a function after each time that a file of this name is opened.
+/// A storage that calls a function after each opening of the named file.
 fn changing(
     storage: Arc<dyn Storage>,
     name: &'static str,

@@ -9,7 +9,7 @@ use crate::support::harness::faulty::HONEST;
 use crate::support::prelude::*;
 use crate::support::report::of_tier;
 
-/// A log with a backup that is behind it.
+/// A log with an outdated backup.
 struct Behind {
     kind: Kind,
     /// The records of the backup, and of the log.
@@ -33,7 +33,7 @@ impl Behind {
         (sim, Self { kind, before, after })
     }
 
-    /// Judge what an interrupted backup left. `Ok(false)`: it is refused.
+    /// Judges the copy of an interrupted backup. `Ok(false)`: the copy is refused.
     fn judge(&self, sim: &Sim) -> Result<bool, String> {
         let kind = self.kind;
         let found = match read(sim, &kind, COPY) {
@@ -61,7 +61,7 @@ impl Behind {
         Ok(true)
     }
 
-    /// The next backup continues it, and all of it is on stable storage then.
+    /// The next backup continues the copy, and leaves all of it on stable storage.
     fn continue_on(&self, sim: &Sim) -> Result<(), String> {
         back_up(on(sim)).map_err(|e| format!("the next backup: {e:?}"))?;
         for (when, sim) in [("continued", sim.kill()), ("after a power cut", worst(sim))] {
@@ -85,7 +85,7 @@ impl World for Behind {
     type Known = ();
 
     fn recover(&self, disk: &Sim, (): &(), _crash: Crash) -> Result<(), String> {
-        // A program opens the backup for writing: it goes on, or it is refused.
+        // A program opens the backup for writing: the open succeeds, or is refused.
         let opened = disk.kill();
         if self.judge(disk)? {
             match self.kind.append(&on(&opened), Path::new(COPY)) {
@@ -176,7 +176,7 @@ fn continues_after_every_failure(name: &str) {
 
 of_each_kind! { continues_after_every_failure }
 
-/// A long copy that was killed is continued from the last note of what is durable.
+/// A killed long copy continues from the last note of durable bytes.
 #[test]
 fn a_killed_backup_is_continued_from_what_it_noted() {
     use deedbook::storage::sim::{Call, What};
@@ -187,7 +187,7 @@ fn a_killed_backup_is_continued_from_what_it_noted() {
         (0..12).for_each(|round| kind.write_on(&on(&sim), Path::new(LOG), round % 2).unwrap());
         let whole = back_up(on(&sim.kill())).unwrap().copied_bytes;
         let killed = sim.kill();
-        // Half-way: the calls of a backup of a copy of the disk say where that is.
+        // Half-way: the calls of a backup of a copy of the disk show the place.
         let writes = 20;
         killed.inject(Fault::once(writes, What::Crash).of(Call::Write));
         back_up(on(&killed)).unwrap_err();

@@ -1,5 +1,5 @@
-//! The kinds of logs that a backup copies: each written in rounds, and read as payloads. A book in `padded` is only read, and
-//! its bytes are copied as those of `packed`.
+//! The kinds of logs that a backup copies: each written in rounds, and read as payloads. A book in
+//! `padded` is only read; a backup copies its bytes as it copies `packed`.
 
 use deedbook::book::{self, Layout};
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
@@ -16,9 +16,9 @@ type Disk = Arc<dyn Storage>;
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Whether a crash may leave a backup that is refused until the next one: its files need each other.
+    /// Whether a crash may leave a copy that readers refuse until the next backup: the files need each other.
     pub may_be_refused: bool,
-    /// Whether its records lie in the order in which they were appended.
+    /// Whether the records lie in the order of their appends.
     pub is_ordered: bool,
     write: fn(&Disk, &Path, u32) -> Result<()>,
     read: fn(&Disk, &Path) -> Result<Vec<Vec<u8>>>,
@@ -108,7 +108,7 @@ const BOOK: Kind = Kind {
 };
 
 impl Kind {
-    /// Each so many-th call is tried, and fails: a store makes a thousand.
+    /// The tests try, and fail, only every n-th call: a store makes a thousand.
     pub fn stride(&self) -> u64 {
         let name = if self.name == "store" {
             "DEEDBOOK_NOSTR_FAULT_STRIDE"
@@ -122,7 +122,7 @@ impl Kind {
         KINDS.into_iter().find(|kind| kind.name == name).expect("a kind of that name")
     }
 
-    /// Append to the log of a round before, or make it. Rounds roll, drop and send what is old, too.
+    /// Appends to the log of an earlier round, or makes the log. Rounds also roll, drop and send old records.
     pub fn write_on(&self, disk: &Disk, log: &Path, round: u32) -> Result<()> {
         (self.write)(disk, log, round)
     }
@@ -137,7 +137,7 @@ impl Kind {
         (self.append)(disk, log)
     }
 
-    /// Whether a reader says by this error that the log is not whole.
+    /// Whether this error of a reader means an incomplete log.
     pub fn says_so(error: &Error) -> bool {
         use ErrorKind::{Contiguity, Corrupt, InvalidArgument, LostRecords, Missing, NotALog};
         let kinds = [Contiguity, Corrupt, InvalidArgument, LostRecords, Missing, NotALog];
@@ -180,7 +180,7 @@ fn write_wal(disk: &Disk, log: &Path, round: u32, layout: wal::Layout) -> Result
         wal.set_consumer("reader", lsns[1])?;
     }
     if layout != wal::Layout::Single && round > 1 {
-        // Of the round before, too.
+        // Also drops the records of the round before.
         wal.set_consumer("reader", lsns[0])?;
         wal.truncate_before(lsns[0])?;
     }
@@ -224,7 +224,7 @@ fn write_ledger(disk: &Disk, log: &Path, round: u32) -> Result<()> {
     append_ledger(disk, log, &payloads(round))?;
     let ledger = ledger_of(disk, log)?;
     if round > 0 {
-        // A sender: the two oldest files.
+        // A sender removes the two oldest files.
         let fetched = ledger.fetch(Some(2), None)?;
         if let Some(removable) = fetched.and_then(|fetched| fetched.removable) {
             ledger.remove(&removable)?;
@@ -251,7 +251,7 @@ fn write_store(disk: &Disk, log: &Path, round: u32) -> Result<()> {
         let content = String::from_utf8_lossy(payload).repeat(if number == 2 { 20 } else { 1 });
         let at = 1_700_000_000 + 100 * round + number as u32;
         store.append(&event(1, at, 1, &[], &content))?;
-        // The next version replaces it.
+        // The next version replaces this event.
         store.append(&event(2, at, 0, &[], &format!("profile {round}.{number}")))?;
     }
     if round > 0 {

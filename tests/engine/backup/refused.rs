@@ -1,4 +1,4 @@
-//! What a backup refuses, and leaves as it is.
+//! Sources and targets that a backup refuses, and leaves unchanged.
 
 use deedbook::{BackupOptions, backup};
 
@@ -46,7 +46,7 @@ fn a_damaged_source_is_refused_and_the_backup_before_stays() {
         let all = files(&sim, Path::new(LOG));
         let all =
             if all.is_empty() { vec![(LOG.into(), read_file(&sim, Path::new(LOG)))] } else { all };
-        // In slots only the newest batch has a checksum.
+        // In slots, only the newest batch has a checksum.
         let needle = if kind.name == "slots" { b"1.4 " } else { b"1.1 " };
         let find = |bytes: &[u8]| bytes.windows(4).rposition(|part| part == needle);
         let mut damaged = 0;
@@ -112,7 +112,7 @@ fn a_target_that_was_damaged_or_is_of_another_log_is_refused_and_stays() {
     }
 }
 
-/// A store compares all of its files: damage in the backup is mended by the next one.
+/// A store compares all of its files: the next backup repairs damage in the copy.
 #[test]
 fn a_damaged_backup_of_a_store_is_whole_after_the_next_one() {
     let (sim, kind) = (disk(), Kind::named("store"));
@@ -249,7 +249,7 @@ fn a_backup_of_another_store_is_refused_and_so_is_one_that_was_written() {
     assert_eq!(read(&sim, &kind, COPY).unwrap(), before);
 }
 
-/// Whatever else lay in the directory of the copy was removed with what the store had no more.
+/// A backup removed foreign files in the directory of the copy together with the files the store no longer had.
 #[test]
 fn a_backup_removes_only_files_of_its_kind() {
     for (name, gone) in [
