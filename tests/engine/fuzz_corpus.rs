@@ -1,9 +1,9 @@
 //! The fuzz targets' bodies with an ordinary compiler: seeds, former crashers, and variations of both.
 //!
 //! The variations are the same on every machine and after every change, because coverage does not
-//! steer them: a find is a find of the change. `DEEDBOOK_FUZZ_VARIATIONS` is their number for each
-//! target, `DEEDBOOK_FUZZ_SEED` chooses others. `make fuzz` searches with libFuzzer; what it finds
-//! goes to `fuzz/crashers/TARGET/`.
+//! steer them: a new failure comes from the change. `DEEDBOOK_FUZZ_VARIATIONS` is their number for
+//! each target, `DEEDBOOK_FUZZ_SEED` chooses others. `make fuzz` searches with libFuzzer; new
+//! crashers go to `fuzz/crashers/TARGET/`.
 
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
@@ -60,7 +60,7 @@ fn one_of<'a>(
     (&saved[at], &known[at])
 }
 
-/// Change one thing, as fuzzers do.
+/// Changes one thing, as fuzzers do.
 fn vary(input: &mut Vec<u8>, random: &mut Random, known: &[Vec<u8>]) {
     let place = |random: &mut Random| random.below(input.len() as u64 + 1) as usize;
     let (a, b) = (place(random), place(random));

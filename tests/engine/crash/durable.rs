@@ -1,4 +1,4 @@
-//! What a log says is durable survives a power cut, whatever it takes.
+//! Records reported as durable survive every power cut.
 
 use std::collections::HashSet;
 use std::thread;
@@ -13,15 +13,15 @@ use crate::support::prelude::*;
 use crate::support::report;
 
 for_every_subject! {
-    /// A log copied with its sidecar was taken for durable on the word of the mark, and with the
-    /// power gone before the copy reached the disk, refused as having lost acknowledged records.
-    /// Of segments all have to be synced, not only the last one.
+    /// The engine took a copied log for durable because of the mark in its sidecar. A power cut
+    /// before the copy reached the disk made the engine refuse the log for lost acknowledged
+    /// records. All segments need a sync, not only the last one.
     a_copied_log_is_synced_before_it_counts_as_durable,
-    /// A sync that reads how far it reaches after the fsync acknowledges what came in between. And
-    /// of segments, those that were synced already are written again meanwhile.
+    /// A sync reading its reach after the fsync acknowledges records appended in between. Segments
+    /// already synced are written again meanwhile.
     what_is_appended_during_a_sync_is_durable_after_the_next_one,
     what_any_thread_synced_survives_a_power_cut,
-    /// Nothing was ever crashed that syncs by itself.
+    /// No earlier test crashed a log that syncs in the background.
     what_the_background_synced_survives_a_power_cut,
 }
 
@@ -45,8 +45,7 @@ fn log_of(subject: &Subject, disk: &Sim) -> Vec<Record> {
     subject.open(disk, MANUAL).unwrap().read_all().unwrap()
 }
 
-/// Whether every state that a power cut can leave has what the log says is durable, and nothing but
-/// what it holds.
+/// Expects the durable records, and no foreign record, in every state after a power cut.
 fn expect_durable(subject: &Subject, log: &dyn Log, disk: &Sim, count: u64) {
     let written = log.read_all().unwrap();
     let durable = log.durable().unwrap().unwrap();
@@ -60,7 +59,7 @@ fn expect_durable(subject: &Subject, log: &dyn Log, disk: &Sim, count: u64) {
 fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &Subject) {
     for len in [3, 20, 70, 300] {
         let disk = Sim::new();
-        // After every sync of a file something is appended, but not after those of that append.
+        // The hook appends after every sync of a file, but not after the syncs of its own appends.
         let late: Arc<Mutex<Option<Arc<dyn Log>>>> = Arc::default();
         let count = Arc::new(AtomicU64::new(0));
         let waiting: Arc<Mutex<Vec<thread::JoinHandle<()>>>> = Arc::default();
@@ -75,7 +74,7 @@ fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &Subjec
                     match waits {
                         true => {
                             waiting.lock().unwrap().push(thread::spawn(append));
-                            // An append that did not wait would be done by then.
+                            // An append without a wait would be done by then.
                             thread::sleep(Duration::from_millis(20));
                         }
                         false => append(),
@@ -173,7 +172,7 @@ fn what_the_background_synced_survives_a_power_cut(subject: &Subject) {
         expect_durable(subject, run.log(), &run.disk, 40);
         run.log().close().unwrap();
     }
-    // A handle that is never synced by its user, for long enough that its thread is between syncs.
+    // The caller never syncs, for long enough that the thread is between syncs.
     let how = How { durability: Durability::Interval(Duration::from_millis(1)), ..MANUAL };
     let disk = Sim::new();
     let log = subject.open(&disk, how).unwrap();

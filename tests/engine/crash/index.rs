@@ -1,18 +1,18 @@
-//! Logs long enough that blocks of the index are closed. In short histories it is empty, so that
-//! an index that is wrong was never asked.
+//! Logs long enough to close blocks of the index. Short histories leave the index empty, and so
+//! never test a wrong index.
 
 use crate::support::harness::files::{cut, damage};
 use crate::support::harness::{ALWAYS, Log, MANUAL, Record, Subject, views};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// A repair, or an opening that cuts, cuts below blocks of the index. Entries that stayed named borders of records that
-    /// were gone, and what was appended there could not be read by its number.
+    /// A repair, or an opening that cuts, cuts below blocks of the index. Leftover entries named
+    /// borders of removed records, and new records at those places could not be read by number.
     an_index_ends_where_a_repair_cut_the_log,
-    /// A damaged record within a block, and others after it: everything below it is still found.
+    /// Damage in the middle of a block and after it: the index still finds every record below the damage.
     an_index_finds_what_lies_before_damage,
-    /// An index beside a log that was cut, with no mark left to vouch for it: its entries name what
-    /// is not there.
+    /// The index of a cut log, without a mark to vouch for it: the entries name records that are
+    /// gone.
     an_index_that_no_mark_vouches_for_is_not_believed,
 }
 
@@ -21,7 +21,7 @@ fn is_too_small(subject: &Subject) -> bool {
     subject.border_bytes < 512
 }
 
-/// A closed log of records that close a block each, or every other one.
+/// A closed log. Each record, or every second record, closes a block of the index.
 fn blocks(subject: &Subject, sizes: &[usize]) -> (Sim, Vec<Record>, Vec<u64>) {
     let disk = Sim::new();
     let log = subject.open(&disk, MANUAL).unwrap();
@@ -53,7 +53,7 @@ fn an_index_ends_where_a_repair_cut_the_log(subject: &Subject) {
     for (damaged, at_once) in [(1, true), (1, false), (3, true), (3, false), (6, true)] {
         let (disk, records, offsets) = blocks(subject, &SIZES);
         let log = match at_once {
-            // The end is lost, and opened all the same.
+            // The end is lost, and the engine opens the log anyway.
             true => {
                 cut(subject, &disk, offsets[damaged] + 100);
                 subject.open_cutting(&disk).unwrap()
@@ -68,7 +68,7 @@ fn an_index_ends_where_a_repair_cut_the_log(subject: &Subject) {
         let mut expected = records[..damaged].to_vec();
         assert_eq!(log.read_all().unwrap(), expected);
         views::check_all(subject, &*log, &expected).unwrap();
-        // Over the blocks that were, with records that end elsewhere.
+        // Writes over the old blocks, with records that end elsewhere.
         for n in 0..12 {
             append(&*log, 100 + n, 23_456);
             expected = log.read_all().unwrap();
@@ -97,7 +97,7 @@ fn an_index_finds_what_lies_before_damage(subject: &Subject) {
         let next = offsets.get(damaged + 1).copied();
         let end = next.unwrap_or_else(|| reader(subject, &disk).end().unwrap());
         damage(subject, &disk, subject.telling_byte(*offset, end));
-        // Of a closed log the last record only is looked at when it is opened.
+        // Opening a closed log reads only the last record.
         let log = match subject.read(&disk) {
             Ok(log) => log,
             Err(error) => panic!("record {damaged}: {error}"),

@@ -1,11 +1,11 @@
-//! Crashes while a log is repaired.
+//! Crashes during a repair.
 
 use crate::support::harness::files::{bytes_of, damage, log_bytes};
 use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// A crash at any step of a repair leaves the log as it was, or cut with the rest beside it.
+    /// A crash at any step of a repair leaves the log as before, or cut with the rest saved next to it.
     a_repair_loses_no_byte_at_any_crash,
 }
 
@@ -23,7 +23,7 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &Subject) {
         drop(log);
         damage(subject, &disk, subject.telling_byte(offsets[2], offsets[3]));
         if without_mark {
-            // So that the damage is found by looking.
+            // Without the mark, only a scan finds the damage.
             disk.remove(&subject.sidecar().join("mark")).unwrap();
             disk.sync_dir(&subject.sidecar()).unwrap();
         }
@@ -44,11 +44,11 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &Subject) {
                     let saved: Vec<_> =
                         saved.map(|name| bytes_of(&after, &beside.join(name))).collect();
                     assert!(saved.contains(&whole[cut..].to_vec()), "{} saved", saved.len());
-                    // Cut, so it is the new state: nothing says that records are missing.
+                    // The cut log is the new state: opening reports no missing records.
                     let log = subject.open(&after.kill(), MANUAL).unwrap();
                     assert_eq!(log.read_all().unwrap(), kept);
                 }
-                // Repairing again ends in the same.
+                // A second repair leads to the same log.
                 repair(&after).unwrap();
                 let log = subject.open(&after, MANUAL).unwrap();
                 assert_eq!(log.read_all().unwrap(), kept);

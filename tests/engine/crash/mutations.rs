@@ -1,9 +1,9 @@
-//! Each sync and each rename is needed: without it, some power cut loses records, or what it leaves is
-//! refused.
+//! Each sync and each rename is needed: without the call, some power cut loses records, or makes
+//! opening refuse the log.
 //!
 //! The disk mutates one call of a history, see `tests/support/harness/mutated.rs`. Then the power fails at every change
-//! from there on, and the log is opened and read. `mutations.txt` says what is caught. A call that is not in
-//! the list fails the test, so that somebody explains a new sync; so does a row that no longer holds.
+//! from there on, and the test opens and reads the log. `mutations.txt` lists the caught mutations. A call missing from
+//! the list fails the test, so somebody must explain a new sync; an outdated row fails the test, too.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::support::report;
 
 for_every_subject! { every_sync_and_rename_is_needed }
 
-/// How a history is run, the call at which a first creator died, and the steps. After `!` and a digit, the
-/// process dies at that sync of the next step.
+/// The configuration of a history, the call at which a first creator died, and the steps. After `!`
+/// and a digit, the process dies at the sync with this number in the next step.
 type History = (&'static str, Option<(Call, u64)>, &'static str);
 
 const HISTORIES: &[History] = &[
@@ -59,7 +59,7 @@ const HISTORIES: &[History] = &[
 ];
 /// Steps that every log has; the others drop records.
 const EVERYWHERE: &str = "!0123456789<=>bLsrkpy";
-/// Looks at what power cuts leave.
+/// Judges the states after power cuts.
 struct Judge<'a> {
     subject: &'a Subject,
     config: Config,
@@ -96,7 +96,7 @@ impl Judge<'_> {
     }
 }
 
-/// A history on a disk that mutates one call: its moments, its calls, and whether it got to its end.
+/// Runs a history on a disk that mutates one call: the moments, the calls, and the result of the run.
 fn run(
     subject: &Subject,
     (config, died, steps): History,
@@ -130,7 +130,7 @@ fn apply_all(run: &mut Run<'_>, steps: &str) -> Result<()> {
     Ok(())
 }
 
-/// The names that people give to the files of a log.
+/// The everyday names of a log's files.
 fn kinds(subject: &Subject) -> Kinds {
     let sidecar = subject.sidecar();
     Arc::new(move |path| {

@@ -1,4 +1,4 @@
-//! Two programs that open one log, in turn.
+//! Two programs open one log, in turn.
 
 use std::sync::mpsc::channel;
 
@@ -9,19 +9,19 @@ use crate::support::harness::{ALWAYS, How, Log, MANUAL, Record, Subject};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// An opening that looks at the log before it has the lock, and another one that appends and
-    /// closes in between: the first one cut off what the second one had acknowledged.
+    /// One program opens the log and reads before taking the lock; another program appends and
+    /// closes in between. The first program cut off the acknowledged records of the second.
     an_opening_that_another_overtakes_keeps_all_that_it_appended,
-    /// A reader that looks again took any mark beside the log for its own, and with it another
-    /// log's end for durable, or for lost.
+    /// A reader that looked again believed any mark next to the log. From a foreign mark it took
+    /// another log's end for durable, or for lost.
     a_reader_does_not_believe_a_mark_of_another_log,
 }
 
-/// What the one that comes in between has done.
+/// The work of the program in between.
 #[derive(Default)]
 struct Other {
     log: Option<Box<dyn Log>>,
-    /// The records that it acknowledged; `None` if it was refused.
+    /// The acknowledged records of the other program; `None` after a refused open.
     acknowledged: Option<Vec<Record>>,
 }
 
@@ -58,11 +58,11 @@ fn an_opening_that_another_overtakes_keeps_all_that_it_appended(subject: &Subjec
     }
 }
 
-/// No log, a closed one, one whose writer died and left a torn record, and a block of the index.
+/// No log, a closed log, a log whose writer died and left a torn record, and a block of the index.
 fn beginnings(subject: &Subject) -> Vec<(Sim, How)> {
     let nested = subject.nested();
     let mut beginnings = vec![(Sim::new(), ALWAYS)];
-    // Not of segments so small that there would be hundreds.
+    // Small segments would make hundreds of files for one block.
     let block = if subject.steps.blocks.0.is_empty() { "Ks1" } else { "Hs1" };
     for (config, steps) in [("always", "1br"), ("manual", "1bsL>"), ("manual", block)] {
         let config = Config::named(config);
@@ -76,8 +76,8 @@ fn beginnings(subject: &Subject) -> Vec<(Sim, How)> {
     beginnings
 }
 
-/// Let another one open the log, append and perhaps close it, before call number `at`; whether
-/// there were so many.
+/// Lets another program open the log, append and perhaps close it, before call number `at`. Returns
+/// whether the opening made so many calls.
 fn overtaken(subject: &Subject, disk: &Sim, at: u64, closes: bool, how: How) -> bool {
     let exists = subject.read(&disk.kill()).is_ok();
     let (turn, turns) = channel();
@@ -112,7 +112,7 @@ fn overtaken(subject: &Subject, disk: &Sim, at: u64, closes: bool, how: How) -> 
     match opened {
         Err(error) => {
             assert!(acknowledged.is_some(), "{there}: {error:?}");
-            // Where there was no log, it may have come after a look that found none.
+            // If there was no log at first, the other program may have created one after the check.
             let expected = !exists || error.kind() == ErrorKind::Locked;
             assert!(closes || expected, "{there}: {error:?}");
         }
@@ -152,8 +152,8 @@ fn a_reader_does_not_believe_a_mark_of_another_log(subject: &Subject) {
         }
         disk.kill()
     };
-    // Shorter, longer, with records that end where others begin; and marks of a writer that closed its log,
-    // which vouch for no other length, and of one that is at work.
+    // Shorter and longer logs, with records that end where others begin. The marks come from a
+    // writer that closed its log, and vouch for no other length, and from a writer at work.
     let sizes = [&[30, 5][..], &[30, 40, 50, 60, 70], &[5, 5, 5, 5], &[10, 20]];
     for (sizes, closes) in sizes.into_iter().flat_map(|sizes| [(sizes, true), (sizes, false)]) {
         let (disk, foreign) = (written(&[10, 20, 30], true), written(sizes, closes));

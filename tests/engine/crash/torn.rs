@@ -5,15 +5,15 @@ use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// Above the mark a torn record may hold whole ones, at the start of a segment too. They are never
-    /// seen, not even if a record below the mark is damaged and reading goes on after it: whatever is
-    /// torn above the mark ends the log.
+    /// A torn record above the mark may hold whole records, also at the start of a segment. No
+    /// reader gives them, not even after damage below the mark: a torn record above the mark ends
+    /// the log.
     records_inside_a_torn_record_never_surface_after_damage,
-    /// The checksum of the first record ties the mark to the log. A log that began with a batch
-    /// forgot it: its mark counted as another log's, and loss below it was no longer reported.
+    /// The checksum of the first record ties the mark to the log. A log that began with a batch forgot the checksum.
+    /// The engine took its mark for another log's, and no longer reported a loss below it.
     a_loss_below_the_mark_is_reported_whatever_the_log_began_with,
-    /// A check that said "lost acknowledged" of missing ends only: what is damaged in the middle is
-    /// as lost.
+    /// A check reported "lost acknowledged" only for missing ends. Damage in the middle is a loss
+    /// as well.
     damage_below_the_mark_is_reported_as_a_loss,
 }
 
@@ -26,7 +26,7 @@ fn deceiving(subject: &Subject, end: u64, shift: usize) -> Vec<u8> {
     payload
 }
 
-/// The payloads of all records that can be read, damage or not.
+/// The payloads of all readable records, damage passed over.
 fn read_past_damage(subject: &Subject, disk: &Sim) -> Vec<Vec<u8>> {
     let read = subject.read(disk).unwrap().forward(None, None, true).all().unwrap();
     read.into_iter().map(|record| record.bytes).collect()

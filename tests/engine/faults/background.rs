@@ -1,12 +1,11 @@
-//! The thread that syncs every so often meets a failing disk.
+//! The thread that syncs at intervals meets a failing disk.
 
 use crate::support::harness::{How, MANUAL, Subject, judge, states, views};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// A failure that only the background thread met, and that it kept to itself: appends
-    /// went on, and the next sync, which the system lets succeed, vouched for records that are not
-    /// on the disk.
+    /// Only the background thread met the failure, and did not report it. Appends went on. Linux
+    /// let the next sync succeed, and the sync vouched for records missing on the disk.
     a_background_sync_that_fails_poisons,
 }
 
@@ -32,7 +31,7 @@ fn a_background_sync_that_fails_poisons(subject: &Subject) {
         let error = loop {
             match log.append(1, &[1; 40]) {
                 Ok(_) => taken_after += u64::from(disk.fired() > 0),
-                // Of small segments one has to be synced for the append itself.
+                // An append to small segments has to sync a full segment itself.
                 Err(error) if error.kind() == ErrorKind::Io => {}
                 Err(error) => break error,
             }

@@ -1,4 +1,4 @@
-//! Disks that say they have what they have not.
+//! Disks that claim to have stored data they lost.
 
 use crate::support::harness::config::Config;
 use crate::support::harness::history::Run;
@@ -6,7 +6,7 @@ use crate::support::harness::{Subject, judge, mix};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// A disk that lies may lose what it swore to have, but the log says so or gives a prefix.
+    /// A lying disk may lose acknowledged records; then the log reports the loss or gives a prefix.
     a_disk_that_lies_never_makes_wrong_records,
 }
 
@@ -41,7 +41,7 @@ fn a_disk_that_lies_never_makes_wrong_records(subject: &Subject) {
                                     use ErrorKind::{
                                         Corrupt, InvalidArgument, LostRecords, NotALog,
                                     };
-                                    // Without its header a log looks like one of another layout.
+                                    // Without its header, a log looks like a log of another layout.
                                     let expected = [Corrupt, LostRecords, NotALog, InvalidArgument];
                                     let is_expected = expected.contains(&error.kind());
                                     assert!(is_expected, "{}: {error:?}", there());

@@ -1,4 +1,4 @@
-//! What only a Book has: metadata beside the log.
+//! Only a Book has metadata next to the log.
 
 use deedbook::book::{Book, Meta};
 
@@ -14,7 +14,7 @@ fn book(disk: &Sim) -> Book {
     options(&at, ALWAYS).open(&at.path, Mode::Append).unwrap()
 }
 
-/// Metadata is old or new, whatever fails.
+/// The metadata is old or new after every failure.
 // Promise: create-fails.
 #[test]
 fn metadata_is_replaced_whole_or_not_at_all() {

@@ -1,6 +1,5 @@
-//! Every storage call fails once and for ever, in every way; and disks that lie. Afterwards the
-//! handle works or is poisoned, and the log, opened again, has everything acknowledged. For every
-//! format.
+//! Every storage call fails, once and forever, in every way; and disks lie. Afterwards the handle
+//! works or is poisoned, and the reopened log has every acknowledged record. Runs for every format.
 //!
 //! ```text
 //! DEEDBOOK_FAULT_STRIDE   every n-th call only
@@ -21,7 +20,7 @@ use harness::Subject;
 use harness::config::Config;
 use harness::faulty::{HONEST, Script};
 
-/// All scripts are run in the first two, in the others the first one.
+/// All scripts run in the first two; the other configurations run the first script.
 const CONFIGS: [&str; 7] = [
     "manual",
     "always",
@@ -33,7 +32,7 @@ const CONFIGS: [&str; 7] = [
 ];
 
 for_every_subject! {
-    /// Fail the k-th call for k = 1, 2, ... until none is left to fail.
+    /// Fails the k-th call for k = 1, 2, ... until no call is left.
     every_call_fails_in_every_way_once_and_for_ever
 }
 

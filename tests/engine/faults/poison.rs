@@ -1,4 +1,4 @@
-//! After a failed sync everything is refused until the log is opened again.
+//! After a failed sync, the handle refuses everything until somebody opens the log again.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,24 +11,24 @@ use crate::support::prelude::*;
 
 for_every_subject! {
     after_a_failed_sync_everything_is_refused_until_it_is_opened_again,
-    /// An opening cut a torn tail, and the sync after that failed: the disk kept the tail, and the
-    /// cache did not show it. Unless the next opening cuts again, what is appended to the log may be
-    /// followed, after a power cut, by an old record that was never acknowledged.
+    /// An opening cut a torn end, and the sync after the cut failed: the disk kept the torn end,
+    /// and the cache did not show it. Unless the next opening cuts again, a power cut may leave an
+    /// old, unacknowledged record after new ones.
     a_cut_whose_sync_failed_is_made_again_by_the_next_opening,
-    /// One failing fsync fails all that wait for it, and all later ones.
+    /// One failing fsync fails every waiting thread, and all later ones.
     a_failed_sync_fails_all_eight_waiters,
-    /// The system reports a failed fsync once, and here to the append that is rolled back. Until
-    /// that one has poisoned the handle, a leader whose own fsync succeeded may not acknowledge.
+    /// Linux reports a failed fsync once, here to the append under rollback. A leader with a
+    /// successful fsync of its own must not acknowledge before the append has poisoned the handle.
     a_leader_waits_for_the_append_that_met_a_failure,
 }
 
 const EIO: What = What::Error(io::ErrorKind::Other);
-/// Seeds of a failed sync: by them it writes none, all or some of what was dirty.
+/// Seeds of a failed sync: the seed decides if the sync writes none, all or some of the dirty sectors.
 const OUTCOMES: u64 = 8;
 
 // Promise: fsync-fails, wal-fsync-fails.
 fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &Subject) {
-    // Which of the files to sync fails, if there are several.
+    // The number of the sync to fail, with several files.
     for at in 1..=2 {
         let disk = Sim::new();
         let log = subject.open(&disk, MANUAL).unwrap();
@@ -46,8 +46,8 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &
         };
         assert_eq!((error.kind(), error.durable()), (ErrorKind::Io, Some(Durable::Unknown)));
         assert_eq!(log.durable().unwrap(), durable);
-        // An append that was refused before it began said that it may be in the log, which the event store
-        // did not say: a writer that believed it looked for records that nobody had written.
+        // An append refused before its begin reported a record that may be in the log; the event
+        // store did not. A writer that believed the report looked for records nobody had written.
         let record = |n: u8| (u32::from(n), vec![n; 9]);
         for (error, durable) in [
             (log.append_all(&[record(3)]).unwrap_err(), Durable::No),
@@ -72,7 +72,7 @@ fn a_cut_whose_sync_failed_is_made_again_by_the_next_opening(subject: &Subject) 
             let log = subject.open(&disk, MANUAL).unwrap();
             log.append(1, b"kept").unwrap();
             log.sync().unwrap();
-            // The torn record ends with a sector: else the one in its place changes the next one.
+            // The torn record ends with a sector, or else the record in its place changes the next record.
             let torn = log.end().unwrap();
             let end = (torn + 700).next_multiple_of(SECTOR_BYTES);
             let len = (end - torn - subject.format.framing_bytes()) as usize;
@@ -110,7 +110,7 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &Subject) {
                 match log.append(u32::from(n), &bytes) {
                     Ok(_) => synced.push(bytes),
                     Err(error) => {
-                        // One that comes late has begun nothing.
+                        // A late append has begun nothing.
                         let late = error.kind() == ErrorKind::Poisoned;
                         let is_no = late && error.durable() == Some(Durable::No);
                         assert!(is_no || error.durable() == Some(Durable::Unknown), "{error}");
@@ -135,7 +135,7 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &Subject) {
     }
 }
 
-/// Longer than a thread needs that nothing holds up.
+/// Longer than an undisturbed thread needs.
 const LONG: Duration = Duration::from_millis(300);
 
 fn a_leader_waits_for_the_append_that_met_a_failure(subject: &Subject) {
@@ -146,7 +146,7 @@ fn a_leader_waits_for_the_append_that_met_a_failure(subject: &Subject) {
     let leading = Mutex::new(Some((arrived, goes_on)));
     let appending = Mutex::new(Some((go_on, is_done)));
     let hook = move |seen| match (seen, std::thread::current().name()) {
-        // Neither waits for ever: where one lock keeps them apart, no order of the two is wrong.
+        // Both waits end by a timeout: with one lock for both threads, either order is right.
         (Seen::Syncing, Some("leader")) => {
             let gate = leading.lock().unwrap().take();
             if let Some((arrived, goes_on)) = gate {
@@ -187,7 +187,7 @@ fn a_leader_waits_for_the_append_that_met_a_failure(subject: &Subject) {
     let met = leader.join().unwrap().map_err(|error| error.kind());
     assert!(matches!(met, Err(ErrorKind::Poisoned | ErrorKind::Io)), "{met:?}");
     let durable = appender.join().unwrap().unwrap_err().durable();
-    // One that waited for the leader was taken back after it.
+    // An append that waited for the leader was rolled back after the leader's sync.
     let waited = subject.appends_wait_for_syncs && durable == Some(Durable::No);
     assert!(waited || durable == Some(Durable::Unknown), "{durable:?}");
     for after in states(&disk, 20) {

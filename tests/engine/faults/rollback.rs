@@ -6,18 +6,18 @@ use crate::support::harness::{ALWAYS, MANUAL, Subject, mix, states, views, worst
 use crate::support::prelude::*;
 
 for_every_subject! {
-    /// Found by the fault loop: an append that failed half-way was cut off again, but not on the
-    /// disk, and a power cut brought back the record whose caller had got an error that says it is not in the
-    /// log. Over segments, those made for it go, too, even where they come back after a gap.
+    /// Found by the fault loop: a failed append was cut off again, but not on the disk. A power cut
+    /// brought the record back, after the caller got an error saying the record is not in the log.
+    /// In segments, the rollback also removes files made for the append, even after a gap.
     an_append_that_was_rolled_back_does_not_come_back,
     /// An append that cannot be cut off again leaves a handle that takes nothing more.
     an_append_that_cannot_be_rolled_back_poisons,
-    /// Another program cut the log below its end. Rolling back to that end fills up with zeros what
-    /// is missing, and the next sync vouches for them.
+    /// Another program cut the log below the writer's end. A rollback to the writer's end fills the
+    /// missing bytes with zeros, and the next sync vouches for them.
     a_rollback_does_not_fill_up_what_another_program_cut,
-    /// A log that cannot be created is not there, and can be created later.
+    /// A failed creation leaves no log, and a later creation succeeds.
     a_failed_creation_leaves_nothing_in_the_way,
-    /// A record beyond 1 MiB is written in parts; a failure at any of them takes back all.
+    /// A record beyond 1 MiB is written in parts; a failure of any part rolls back all.
     a_long_record_written_in_parts_is_there_whole_or_not_at_all,
 }
 
@@ -86,7 +86,7 @@ fn a_rollback_does_not_fill_up_what_another_program_cut(subject: &Subject) {
         }
         log.sync().unwrap();
         if allocates && subject.files(&disk).len() > 1 {
-            // The next segment is there already, and its length says nothing of those before it.
+            // The next segment already exists, and its length does not show a cut of earlier ones.
             continue;
         }
         let left = log.end().unwrap() - 100;
@@ -125,7 +125,7 @@ fn a_failed_creation_leaves_nothing_in_the_way(subject: &Subject) {
 }
 
 fn a_long_record_written_in_parts_is_there_whole_or_not_at_all(subject: &Subject) {
-    // Of segments this small it would be thousands.
+    // With small segments, the record would need thousands of files.
     let len = if subject.border_bytes < 512 { 3_000 } else { (1 << 20) + 700 };
     let long: Vec<u8> = (0..len).map(|at| mix(at) as u8).collect();
     for what in [What::Partial(FULL), What::Zero, What::Short, What::Crash] {

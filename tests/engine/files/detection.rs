@@ -1,4 +1,4 @@
-//! Which format the crate finds at a path: every kind of place, and what lies there.
+//! The format that the crate finds at a path: every kind of place, with every kind of content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn detection_finds_a_book_in_each_layout_and_its_pier() {
         assert_eq!(kind(&path), Some(Kind::Book), "{layout:?}");
         assert_eq!(kind(&path.join("book.log")), Some(Kind::Book), "{layout:?}");
     }
-    // The layout `padded` is read only: the name alone is looked at.
+    // The layout `padded` is read only: detection looks at the name alone.
     let padded = top.path().join("padded");
     fs::create_dir(&padded).unwrap();
     fs::write(padded.join("book.log"), b"KOOB").unwrap();
@@ -179,7 +179,7 @@ fn detection_refuses_a_directory_with_two_formats() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let files = "a book (book.log) and a write-ahead log (00000000000000000000.wal)";
     assert!(error.to_string().contains(files), "{error}");
-    // Whoever names one of the two may open it.
+    // A caller who names one of the two may open it.
     assert_eq!((Kind::Book.other_at(&path), Kind::Wal.other_at(&path)), (None, None));
     assert_eq!(Kind::Ledger.other_at(&path).map(|found| found.kind), Some(Kind::Book));
 }

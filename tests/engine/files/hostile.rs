@@ -1,8 +1,8 @@
-//! Each file and directory below a log, in place of which something else lies. Whatever is done to the log
-//! ends soon, in an error or not, and touches nothing outside.
+//! Each file and directory below a log is replaced by something else. Every call on the log ends
+//! soon, in an error or not, and touches nothing outside.
 //!
-//! A security review found most of its ways out by such a matrix: links in the sidecar, FIFOs, sparse
-//! files that were held in memory.
+//! A security review found most ways out by such a matrix: links in the sidecar, FIFOs, sparse
+//! files held in memory.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ use deedbook::wal::{self, Wal};
 
 const FORMATS: &[&str] = &["book", "pier", "wal", "ledger", "store"];
 const THINGS: [&str; 4] = ["link", "fifo", "other kind", "huge"];
-/// Of all that is done with one thing at one place.
+/// Time limit of all calls with one thing at one place.
 const LIMIT: Duration = Duration::from_secs(60);
 
 type Done = deedbook::Result<()>;
@@ -73,7 +73,7 @@ fn make(format: &str, path: &Path) -> Done {
     }
 }
 
-/// What reads, in any order.
+/// Runs every call for reading, in any order.
 fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
     let no = |_, _| Ok(());
     match format {
@@ -125,7 +125,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
     }
 }
 
-/// What writes, one after the other.
+/// Runs every call for writing, one after the other.
 fn write(format: &str, path: &Path) -> Vec<Done> {
     let may = |dry_run| deedbook::report::Repair { dry_run, ..deedbook::report::Repair::default() };
     match format {
@@ -224,7 +224,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All that can be seen of what lies outside.
+/// The visible state of every file outside the log.
 fn state(dir: &Path) -> Vec<(PathBuf, u32, SystemTime, Option<Vec<u8>>)> {
     let look = |path: PathBuf| {
         let seen = fs::symlink_metadata(&path).unwrap();
@@ -234,7 +234,7 @@ fn state(dir: &Path) -> Vec<(PathBuf, u32, SystemTime, Option<Vec<u8>>)> {
     below(dir).into_iter().chain([dir.to_path_buf()]).map(look).collect()
 }
 
-/// Put the thing there; `false` if it makes no sense of this kind of place.
+/// Puts the thing there; `false` if the thing makes no sense at this kind of place.
 fn put(thing: &str, path: &Path, outside: &Path) -> bool {
     let is_dir = path.is_dir();
     let away = |path: &Path| match is_dir {
@@ -278,7 +278,7 @@ fn nothing_in_place_of_a_file_of_a_log_leads_outside_or_hangs() {
         let specimen = home.path().join("specimen");
         make(format, &specimen).unwrap();
         let places = below(&specimen);
-        // The files of fjall are looked at by their kind alone: one of them is as good as all.
+        // Only the kind of the files of fjall matters: one file stands for all.
         let of_index = specimen.join(".deedbook/events");
         let is_shown = |path: &&PathBuf| !path.starts_with(&of_index) || path.ends_with("events");
         for place in places.iter().filter(is_shown) {

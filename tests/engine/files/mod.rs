@@ -45,7 +45,7 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_metadata() {
     }
 }
 
-/// No space: an error, the data before is kept, and the handle goes on once there is space.
+/// No space: an error. The data before is kept, and the handle goes on once there is space.
 // Promise: call-fails.
 #[test]
 fn a_full_disk_is_an_error_and_not_the_end() {
@@ -80,7 +80,7 @@ fn a_full_disk_is_an_error_and_not_the_end() {
     }
 }
 
-/// Two threads that saved different keys met in the temporary file, or undid each other.
+/// Two threads saving different keys met in the temporary file, or undid each other.
 #[test]
 fn metadata_saved_by_several_threads_is_all_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -106,15 +106,15 @@ fn metadata_saved_by_several_threads_is_all_kept() {
     assert_eq!((meta.who, meta.version, meta.life), (Some(30), Some(30), Some(30)));
 }
 
-/// Anybody who may read a log may lock it, and kept its writers out for as long as they liked: a
-/// security review did so as `nobody`. The lock file, which is the owner's alone, decides.
+/// Anybody who may read a log may lock it, and could keep its writers out. A security review did so
+/// as `nobody`. Now the lock file decides: only the owner can open it.
 #[test]
 fn a_reader_that_locks_a_log_keeps_no_writer_out() {
     let dir = tempfile::tempdir().unwrap();
     let (book, wal) = (dir.path().join("book"), dir.path().join("wal"));
     Book::create(&book).unwrap().append(1, b"x").unwrap();
     Wal::create(&wal).unwrap().append(b"x").unwrap();
-    // As another process would: the lock is that of the open file.
+    // Locks as another process would: the lock belongs to the open file.
     let locks = [book.join("book.log"), book.clone(), wal.clone()].map(|path| {
         let file = fs::File::open(path).unwrap();
         file.lock().unwrap();
@@ -122,7 +122,7 @@ fn a_reader_that_locks_a_log_keeps_no_writer_out() {
     });
     Book::append_to(&book).unwrap().append(2, b"y").unwrap();
     Wal::append_to(&wal).unwrap().append(b"y").unwrap();
-    // Without the lock file a writer may have the log, and does not give its lock file up.
+    // Without the lock file, a writer may have the log, and does not give its lock file up.
     for (path, log) in [(&book, "book"), (&wal, "wal")] {
         fs::remove_dir_all(path.join(".deedbook")).unwrap();
         for _ in 0..2 {
@@ -138,7 +138,7 @@ fn a_reader_that_locks_a_log_keeps_no_writer_out() {
     Wal::append_to(&wal).unwrap().append(b"z").unwrap();
 }
 
-/// Two names of one file have two lock files, so there the log's own lock decides.
+/// Two names of one file have two lock files, so the log's own lock decides.
 #[test]
 fn a_writer_elsewhere_of_a_hard_link_is_found() {
     let dir = tempfile::tempdir().unwrap();
@@ -153,9 +153,9 @@ fn a_writer_elsewhere_of_a_hard_link_is_found() {
     book.append(1, b"x").unwrap();
     book.close().unwrap();
     Book::append_to(&path).unwrap().append(2, b"next").unwrap();
-    // Its directory has a mark of its own, of the empty log: what lies after its end is kept.
+    // The directory of the hard link has a mark of the empty log: opening keeps the bytes after the mark's end.
     assert_eq!(Book::append_to(&hard).unwrap().len().unwrap(), 2);
-    // As a writer in another process has it.
+    // Locks as a writer in another process would.
     let writer = fs::File::open(path.join("book.log")).unwrap();
     writer.lock().unwrap();
     for path in [&path, &hard] {
@@ -171,8 +171,8 @@ fn peak_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A contended log was read whole into memory to look for a process id: 2 GB for a sparse file of 2 GB.
-/// Only a signed file names its holder, in its first bytes.
+/// The engine read a contended log whole into memory to look for a process id: 2 GB for a sparse
+/// file of 2 GB. Only a signed file names its holder, in its first bytes.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_contended_file_is_not_read_into_memory() {
@@ -192,8 +192,8 @@ fn a_contended_file_is_not_read_into_memory() {
     assert!(matches!(Disk.lock(&path, false).unwrap(), LockAttempt::Busy(None)));
 }
 
-/// The directories of every format were open to all, and the index of an event store was readable by
-/// all although the store was not.
+/// The directories of every format were open to all users. Everybody could read the index of an
+/// event store, though not the store.
 #[test]
 fn new_files_and_directories_have_the_modes_of_their_format() {
     let dir = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ fn new_files_and_directories_have_the_modes_of_their_format() {
             let of_book =
                 ["book", "pier"].iter().any(|name| path.starts_with(dir.path().join(name)));
             let in_sidecar = path.components().any(|part| part.as_os_str() == ".deedbook");
-            // fjall makes what is in the index, which nobody else may enter.
+            // fjall makes the files in the index; nobody else may enter its directory.
             if path.parent().is_some_and(|dir| dir.ends_with(".deedbook/events")) {
                 continue;
             }
@@ -233,7 +233,7 @@ fn new_files_and_directories_have_the_modes_of_their_format() {
                 (false, true) => 0o700,
                 (false, false) => 0o600,
             };
-            // Less the umask of whoever runs this.
+            // Without the bits of the umask.
             assert_eq!(mode & !wanted, 0, "{}: {mode:o}", path.display());
             seen += 1;
             if path.is_dir() {
