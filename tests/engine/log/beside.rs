@@ -1,4 +1,4 @@
-//! What a reader and a check say of a log that another program or process changes meanwhile.
+//! Reports of readers and checks about a log under change by another program or process.
 
 use deedbook::jobs::Reach;
 
@@ -14,7 +14,7 @@ fn payloads(events: &[Event]) -> Vec<&[u8]> {
     events.iter().map(|(_, bytes)| &bytes[..]).collect()
 }
 
-/// Append as a program does that knows nothing of the mark.
+/// Appends as a program without knowledge of the mark does.
 fn append_as_others_do(format: &dyn Format, at: &At, count: usize) {
     let mark = format.sidecar(&at.path).join("mark");
     let before = read_file(&*at.storage, &mark);
@@ -24,7 +24,7 @@ fn append_as_others_do(format: &dyn Format, at: &At, count: usize) {
     write_file(&*at.storage, &mark, &before);
 }
 
-/// Streams of a log to which Urbit appended, too, stopped for ever where our writer had closed it.
+/// Streams of a log with appends of Urbit stopped forever at the end that our writer had closed.
 #[test]
 fn a_closed_mark_does_not_say_what_is_durable_of_what_others_appended() {
     for format in FORMATS {
@@ -43,7 +43,7 @@ fn a_closed_mark_does_not_say_what_is_durable_of_what_others_appended() {
             assert_eq!(next.offset, log.end().unwrap(), "{}", format.name());
         }
 
-        // A writer of ours syncs what is there, and opens the mark before it appends.
+        // Our writer syncs the log, and opens the mark before it appends.
         let writer = format.open(&at, Mode::Append, MANUAL).unwrap();
         writer.sync().unwrap();
         let synced = writer.end().unwrap();
@@ -56,8 +56,8 @@ fn a_closed_mark_does_not_say_what_is_durable_of_what_others_appended() {
     }
 }
 
-/// The reader looked at the mark when it was closed, and at the log when the writer had written all of its
-/// first batch but the first record's head.
+/// The reader looked at the closed mark, and at the log after the writer had written all of its
+/// first batch except the first record's head.
 #[test]
 fn a_reader_beside_the_first_batch_of_a_writer_finds_no_damage() {
     for format in with_sums() {
@@ -109,7 +109,7 @@ fn a_reader_beside_the_first_batch_of_a_writer_finds_no_damage() {
     }
 }
 
-/// The index of the log that was there before reached beyond its end: a subtraction overflowed.
+/// The index of the earlier log reached beyond the end of the log: a subtraction overflowed.
 #[test]
 fn a_log_that_grows_back_to_its_mark_is_read_on() {
     for format in with_sums().filter(|format| format.segment_bytes().is_none()) {

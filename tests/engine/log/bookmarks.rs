@@ -1,4 +1,4 @@
-//! Bookmarks: a reader goes on where it was, in the same log only.
+//! Bookmarks: a reader continues at its last place, in the same log only.
 
 use deedbook::jobs::{Bookmark, Reach};
 use deedbook::storage::Memory;
@@ -17,7 +17,7 @@ fn records(log: &dyn Log, from: &Bookmark, to: &Bookmark) -> Vec<Record> {
     parts.into_iter().flat_map(|part| part.records).collect()
 }
 
-/// A log of these, closed.
+/// Makes a closed log of these events.
 fn make(format: &dyn Format, at: &At, events: &[Event]) {
     format.create(at, events).close().unwrap();
 }
@@ -94,7 +94,7 @@ fn a_reader_goes_on_after_what_was_appended_since() {
             let read = records(&*log, &from, &next);
             let payloads: Vec<_> = read.iter().map(|record| &record.bytes).collect();
             assert_eq!(payloads, chunk.iter().map(|(_, bytes)| bytes).collect::<Vec<_>>());
-            // What was cut once is cut again.
+            // Splitting the same range again gives the same records.
             assert_eq!(records(&*log, &from, &next), read);
             from = next;
         }
@@ -115,7 +115,7 @@ fn by_default_a_reader_goes_only_as_far_as_the_log_is_durable() {
             assert_eq!(log.advance(&begin, &Reach::default()).unwrap().offset, durable);
             let written = log.advance(&begin, &WRITTEN).unwrap();
             assert_eq!(written.offset, writer.end().unwrap());
-            // A reader that went further stays where it is.
+            // A reader beyond the durable end stays at its place.
             assert_eq!(log.advance(&written, &Reach::default()).unwrap(), written);
         }
     }
@@ -137,7 +137,7 @@ fn a_step_does_not_go_beyond_its_goal() {
     }
 }
 
-/// What another log at the path says to a bookmark of the first one, wherever that lies.
+/// Expects this error from another log at the path, for every bookmark of the first one.
 fn refuses(format: &dyn Format, events: &[Event], other: &[Event], kind: ErrorKind) {
     let (first, second) = (at(), at());
     make(format, &first, events);
@@ -165,7 +165,7 @@ fn another_log_of_the_same_length_is_refused() {
                 bytes[7] ^= 0x55;
             }
             refuses(format, &events, &other, ErrorKind::NotALog);
-            // Records of other lengths: where the bookmark lies there is no border.
+            // Records of other lengths: no record begins at the bookmark.
             for others in [plain(200, 17), plain(4, 900)] {
                 let other = [&events[..alike], &others].concat();
                 refuses(format, &events, &other, ErrorKind::NotALog);
@@ -217,6 +217,6 @@ fn what_was_dropped_is_out_of_range() {
     wal.truncate_before(deedbook::wal::Lsn(kept.offset)).unwrap();
     let error = refused(wal.advance(&begin, &WRITTEN), ErrorKind::OutOfRange);
     assert!(error.to_string().contains(&wal.head().unwrap().to_string()), "{error}");
-    // The record before it is gone, too: nothing is left that could speak against it.
+    // The record before the bookmark is gone, too: no evidence against the bookmark is left.
     assert!(wal.advance(&kept, &WRITTEN).unwrap().offset > kept.offset);
 }

@@ -1,4 +1,4 @@
-//! What a salvage takes along from beside a log, and how it keeps numbers. Tests open with their story.
+//! The sidecar files that a salvage copies, and how a salvage keeps numbers. Tests open with their story.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn ten(path: &Path, layout: Layout) -> (Wal, Vec<Lsn>) {
     (wal, lsns)
 }
 
-/// Flip a bit at a byte of the log.
+/// Flips a bit of the log at a byte.
 fn damage(path: &Path, layout: Layout, at: u64) {
     let (file, at) = match layout {
         Layout::Segmented { segment_bytes } => {
@@ -44,8 +44,8 @@ fn salvaged(from: &Path, to: &Path) -> (SalvageReport, Wal) {
     (report, Wal::append_to(to).unwrap())
 }
 
-/// A newcomer salvaged a log with a consumer: `wal.consumers()["mail"]` died with KeyError in the copy,
-/// where records after the gap have other LSNs.
+/// A newcomer salvaged a log with a consumer. In the copy, records after the gap have other LSNs,
+/// and `wal.consumers()["mail"]` raised KeyError.
 #[test]
 fn consumers_go_with_their_records() {
     for layout in LAYOUTS {
@@ -70,7 +70,7 @@ fn consumers_go_with_their_records() {
     }
 }
 
-/// The last record is lost: who needs it, or what came after it, needs what the copy gets next.
+/// The last record is lost: consumers at the lost record, or after it, continue with the next append.
 #[test]
 fn consumers_of_a_lost_end_go_to_the_end() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn consumers_of_a_lost_end_go_to_the_end() {
     assert!(copy.consumers().unwrap().values().all(|lsn| *lsn == end));
 }
 
-/// Files beside the log that cannot be read do not keep its records from being copied.
+/// Unreadable files next to the log do not stop the copy of its records.
 #[test]
 fn what_cannot_be_read_beside_the_log_is_named() {
     for layout in LAYOUTS {
@@ -113,8 +113,7 @@ fn staged(wal: &Wal, job: &str) -> Part {
     stage.finish().unwrap()
 }
 
-/// A salvage forgot which transactions the log has: a repeat would append a batch again that the copy
-/// has.
+/// A salvage forgot the transactions of the log: a repeat would append a copied batch again.
 #[test]
 fn a_copy_knows_the_transactions_of_its_records() {
     let dir = tempfile::tempdir().unwrap();

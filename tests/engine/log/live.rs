@@ -1,4 +1,4 @@
-//! Readers and writers at once, followers, forks, and files that others change under a handle.
+//! Concurrent readers and writers, followers, forks, and files changed under a handle.
 
 use crate::log::{LARGE, specimen};
 use crate::support::common::{event_of, in_role};
@@ -12,7 +12,7 @@ fn on_disk(format: &dyn Format, dir: &Path, events: &[Event]) -> (At, Box<dyn Lo
     (at, log)
 }
 
-/// What a reader sees while a writer appends is a prefix, ends at a record, and never an error.
+/// Next to an appending writer, a reader gets a prefix that ends at a record, and never an error.
 // Promise: reader-beside.
 #[test]
 fn a_reader_beside_a_writer_sees_a_prefix_and_no_error() {
@@ -21,7 +21,7 @@ fn a_reader_beside_a_writer_sees_a_prefix_and_no_error() {
         1..5 => event_of(number, 5000),
         _ => event_of(number, 100),
     };
-    // Of the records read from number `from` on.
+    // Checks the records read from number `from` on.
     let prefix = |records: &[Record], from: u64| {
         for (number, record) in (from..).zip(records) {
             let (tag, bytes) = event(number);
@@ -134,8 +134,8 @@ fn judge_writer(format: &dyn Format, at: &At, log: &dyn Log, size: usize, what: 
     assert!(left <= 2, "{what}: {left}");
 }
 
-/// The process was not killed by a store after the end, but the log was filled up with zeros, and
-/// a sync of a log that was replaced said that all was well.
+/// A store after the end did not kill the process, but filled the log with zeros. A sync of a
+/// replaced log reported success.
 // Promise: changed-under.
 #[test]
 fn a_file_cut_removed_or_replaced_under_a_writer_poisons_it() {
@@ -169,10 +169,10 @@ fn a_file_cut_removed_or_replaced_under_a_writer_poisons_it() {
     }
 }
 
-/// An append that raced with `close` wrote after the cut, when the lock was free for others.
+/// An append that raced with `close` wrote after the cut, with the lock already free for others.
 #[test]
 fn an_append_that_races_with_close_is_in_the_log_or_refused() {
-    // Long ones, so that some wait for each other when the log is closed.
+    // Long payloads, so appends wait for each other during the close.
     let payload = vec![7; 200_000];
     for format in LARGE {
         for round in 0..10 {
@@ -250,7 +250,7 @@ fn a_forked_child_is_refused_and_its_parent_unaffected() {
     }
 }
 
-/// What the process does that the test above starts.
+/// Runs in the process started by the test above.
 #[allow(unsafe_code)]
 pub fn fork(format: &dyn Format, at: &At) {
     let durability = Durability::Interval(Duration::from_millis(5));
@@ -283,7 +283,7 @@ pub fn fork(format: &dyn Format, at: &At) {
     log.close().unwrap();
 }
 
-/// A service was killed while workers that it had forked went on, and its log stayed locked.
+/// A service was killed while its forked workers went on, and its log stayed locked.
 #[test]
 #[allow(unsafe_code)]
 fn a_forked_child_that_outlives_its_parent_holds_no_lock() {
@@ -336,7 +336,7 @@ pub fn attempt(format: &dyn Format, at: &At) {
     assert_eq!(error.holder(), std::env::var("DEEDBOOK_HOLDER").unwrap().parse().ok());
 }
 
-/// Every call on a handle of before the fork.
+/// Every call on a handle made before the fork.
 #[allow(unsafe_code)]
 fn forked(format: &dyn Format, log: &dyn Log, at: &At) {
     let is_forked = |error: Option<deedbook::Error>| {

@@ -1,5 +1,5 @@
-//! A mark beside which a newer one may have been lost: what it says is true, but perhaps not all that was
-//! acknowledged.
+//! Somebody may have lost a newer mark: the mark on disk is true, but may lack acknowledged
+//! records.
 
 use crate::log::{LARGE, with_sums};
 use crate::support::formats::specimen::in_memory;
@@ -31,7 +31,7 @@ fn mark_of(files: &mut Files) -> &mut Vec<u8> {
     all.find(|(path, _)| path.ends_with("mark")).unwrap().1
 }
 
-/// The same, where the newest slot of the mark is damaged: the number of the other one is lower.
+/// The same with the newest slot of the mark damaged: the other slot has the lower number.
 fn without_newest(files: &Files) -> Files {
     let mut files = files.clone();
     let mark = mark_of(&mut files);
@@ -41,8 +41,8 @@ fn without_newest(files: &Files) -> Files {
     files
 }
 
-/// The newer of the mark's two slots was damaged, and one bit of a record that it vouched for. The other slot
-/// passed for an open mark: opening cut the intact records after the damage as a torn tail, and
+/// Both the newer slot of the mark and one bit of an acknowledged record were damaged. The other
+/// slot passed for an open mark: opening cut the intact records after the damage as a torn end, and
 /// skipping, `verify` and `salvage` left them out.
 #[test]
 fn records_after_an_older_mark_are_not_cut() {
@@ -73,7 +73,7 @@ fn records_after_an_older_mark_are_not_cut() {
     }
 }
 
-/// A torn tail, of which nothing is intact, is cut as before, and the opening writes both slots again.
+/// A torn end without any intact record is cut as before, and the opening writes both slots again.
 #[test]
 fn a_torn_tail_after_an_older_mark_is_cut() {
     for format in with_sums() {
@@ -90,7 +90,7 @@ fn a_torn_tail_after_an_older_mark_is_cut() {
     }
 }
 
-/// Nothing of the log was damaged, and `recovery="acknowledged"` cut ten acknowledged records.
+/// Nothing in the log was damaged, and `recovery="acknowledged"` cut ten acknowledged records.
 #[test]
 fn an_exact_mark_that_may_be_older_takes_nothing() {
     for format in LARGE {
@@ -104,8 +104,8 @@ fn an_exact_mark_that_may_be_older_takes_nothing() {
     }
 }
 
-/// A log was written with `durability="none"` and closed. Its mark stayed open at the beginning: one changed bit,
-/// weeks later, and opening cut 989 of 999 intact records. `verify` and `salvage` left them out.
+/// A log was written with `durability="none"` and closed. Its mark stayed open at the beginning. One bit changed weeks
+/// later: opening cut 989 of 999 intact records, and `verify` and `salvage` left them out.
 #[test]
 fn a_log_closed_with_durability_none_is_complete() {
     let none = How { durability: Durability::None, ..MANUAL };

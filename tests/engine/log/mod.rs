@@ -1,4 +1,4 @@
-//! What every log format promises, by tests that run for each of them.
+//! Promises of every log format, by tests that run for each format.
 
 #![allow(dead_code)]
 
@@ -20,24 +20,24 @@ mod sidecar;
 use crate::support::common;
 use crate::support::formats::{book, framing, specimen, subject, wal};
 
-/// Every format that the suites run for.
+/// Every format of the suites.
 const FORMATS: [&dyn subject::Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::TINY, &book::SLOTS];
 /// The same for logs of many megabytes.
 const LARGE: [&dyn subject::Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS, &book::SLOTS];
 
-/// Those of whose records each has a checksum. In the layout `slots` a batch has one, so that a changed byte
-/// is seen by it, or not at all; and what of a batch is not there takes the whole batch, back to the sync
-/// before. `tests/book/slots` and `tests/engine/answers/slots.rs` judge that.
+/// Formats with a checksum for each record. The layout `slots` has one for a batch, so readers may
+/// miss a changed byte, and a missing part costs the whole batch, back to the last sync.
+/// `tests/book/slots` and `tests/engine/answers/slots.rs` judge `slots`.
 fn with_sums() -> impl Iterator<Item = &'static dyn subject::Format> {
     LARGE.into_iter().filter(|format| format.framing() != framing::Framing::Slots)
 }
 
-/// One of them by its name.
+/// The format with a name.
 fn format_named(name: &str) -> &'static dyn subject::Format {
     LARGE.into_iter().find(|format| format.name() == name).expect("a format of these suites")
 }
 
-/// This binary once more, in a role that a test gave it: `ROLE:FORMAT`.
+/// Runs this binary again, in a role from a test: `ROLE:FORMAT`.
 #[test]
 #[cfg(unix)]
 fn child() {

@@ -1,7 +1,7 @@
-//! Damage that a check found is remembered.
+//! A check notes the damage it finds.
 //!
-//! A newcomer damaged a log in its middle. `verify` named the place, and the next opening for writing went on: the
-//! mark vouches for bytes that opening does not read. The damage came to light again months later.
+//! A newcomer damaged a log in its middle. `verify` named the place, and the next opening for writing went on: opening
+//! does not read the bytes below the mark. The damage came to light again months later.
 
 use deedbook::{book, wal};
 
@@ -10,7 +10,7 @@ use crate::support::common::event_of;
 use crate::support::formats::subject::refused;
 use crate::support::prelude::*;
 
-/// A closed log of 300 records, and its files after a byte of the tenth one was changed.
+/// A closed log of 300 records, and its files with a changed byte in the tenth record.
 fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory) {
     let events: Vec<_> = (0..300).map(|i| event_of(i, 400)).collect();
     let specimen = Specimen::new(format, &events, Beside::Closed(events.len()));
@@ -19,7 +19,7 @@ fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory) {
     (specimen, memory)
 }
 
-/// Change a byte of the tenth record's payload, or change it back.
+/// Changes a byte of the tenth record's payload, or changes the byte back.
 fn flip(specimen: &Specimen<'_>, memory: &Memory) {
     let mut space = Files::of(memory).space(specimen.format);
     let payload = &specimen.events[9].1;
@@ -49,7 +49,7 @@ fn a_log_with_known_damage_is_not_opened_for_writing() {
         assert_eq!(Files::unlocked(&memory), before, "{}", format.name());
         assert_eq!(format.read(&at).unwrap().len().unwrap(), 300);
 
-        // Put the right byte back.
+        // Puts the right byte back.
         flip(&specimen, &memory);
         refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
         let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
@@ -64,7 +64,7 @@ fn a_repair_ends_the_refusal() {
         let (specimen, memory) = damaged(format);
         let at = At::memory(&memory, specimen.path());
         assert!(format.verify_rest(&at, MANUAL, &[]).unwrap().noted);
-        // Intact records lie after the damage: they go only by force.
+        // Intact records lie after the damage: only a forced repair removes them.
         format.repair(&at, MANUAL).unwrap_err();
         refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
         for dry_run in [true, false] {
@@ -76,7 +76,7 @@ fn a_repair_ends_the_refusal() {
     }
 }
 
-/// In `slots` no record has a checksum: the index has one of each block.
+/// In `slots`, records have no checksums; the index has one for each block.
 #[test]
 fn a_rotten_block_is_noted() {
     let events: Vec<_> = (0..1500).map(|i| event_of(i, 400)).collect();
@@ -97,7 +97,7 @@ fn a_rotten_block_is_noted() {
     slots.open(&at, Mode::Append, MANUAL).unwrap();
 }
 
-/// A check puts nothing next to a log of another program, and opening needs no note of damage that it sees.
+/// A check puts nothing next to another program's log, and opening needs no note of damage it sees itself.
 #[test]
 fn only_what_opening_does_not_see_is_noted() {
     for format in with_sums() {
@@ -128,7 +128,7 @@ fn a_damaged_note_refuses_and_names_itself() {
     }
 }
 
-/// The whole log is read before it is opened, if the caller asks for it.
+/// On request, opening first reads the whole log.
 #[test]
 fn opening_reads_all_on_request() {
     for format in with_sums() {

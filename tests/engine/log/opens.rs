@@ -1,4 +1,4 @@
-//! How often an opening opens the log's files: once each.
+//! An opening opens each of the log's files once.
 
 use deedbook::{book, ledger};
 
@@ -20,7 +20,7 @@ impl Between for Opened {
 }
 
 impl Opened {
-    /// What was opened since the last call, less what lies in a sidecar.
+    /// The files opened since the last call, except those in a sidecar.
     fn take(&self) -> BTreeMap<PathBuf, u64> {
         let mut opened = std::mem::take(&mut *self.0.lock().unwrap());
         opened.retain(|path, _| !path.to_string_lossy().contains(".deedbook"));
@@ -32,7 +32,7 @@ fn counting() -> Around<Opened> {
     Around::on(Memory::new(), Opened::default())
 }
 
-/// A closed log, one whose writer was killed, and one that is empty; by its path and by that of its file.
+/// A closed log, a log whose writer was killed, and an empty log; by the path of the log and of its file.
 #[test]
 fn an_opening_opens_each_file_of_a_log_once() {
     let toy: &dyn crate::support::formats::subject::Format = &TOY;
@@ -92,7 +92,7 @@ fn a_file_of_a_ledger_is_opened_once() {
     assert_eq!(log.iter().unwrap().count(), 1);
 }
 
-/// Without `.deedbook`, an opening for writing read a book twice: once to see that it is one, and once under the lock.
+/// Without `.deedbook`, an opening for writing read a book twice: once to recognise the book, and once under the lock.
 #[test]
 fn an_opening_for_writing_reads_a_book_that_came_alone_once() {
     let dir = tempfile::tempdir().unwrap();

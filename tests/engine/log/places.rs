@@ -17,7 +17,7 @@ fn make(format: &dyn Format, dir: &Path) -> At {
     at
 }
 
-/// For each format and kind: a log of three records with that in place of one of its files.
+/// For each format and kind: a log of three records, with this kind of thing in place of one of its files.
 fn with_each(
     replaced: impl Fn(&dyn Format, &At) -> PathBuf,
     judge: impl Fn(&'static str, &'static dyn Format, At),
@@ -48,7 +48,7 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_log() {
     with_each(
         |format, at| format.first_file(&at.path),
         |kind, format, at| {
-            // A directory in place of a single file is a log of segments that is not there.
+            // A directory in place of a single file is a missing log of segments.
             if format.segment_bytes().is_none() && format.name() != "book" && kind == "directory" {
                 return;
             }
@@ -87,8 +87,8 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_lock() {
     );
 }
 
-/// Mark and index are advisory: without them, or an error, but never through a link. A sidecar that is a
-/// link is refused, by readers as well.
+/// Mark and index are advisory: the log opens without them, or an error is raised, but nothing
+/// follows a link. Readers and writers refuse a linked sidecar.
 #[test]
 fn what_is_no_regular_file_does_no_harm_in_place_of_mark_and_index() {
     for name in ["mark", "index", ""] {
@@ -172,7 +172,7 @@ fn the_sidecar_removed_under_a_writer_does_not_let_a_second_one_in() {
     }
 }
 
-/// The files of a directory, all but what lies in the sidecar.
+/// The files of a directory, without the sidecar.
 fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = paths
@@ -183,8 +183,8 @@ fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The directory of a log was moved under its writer, and another log got its name. The next segment
-/// was created in that: what the writer appends goes into its own log, or is refused.
+/// The directory of a log was moved under its writer, and another log got its name. The writer created the next segment
+/// in the other log. Appends must go into the writer's own log, or be refused.
 #[test]
 fn a_writer_whose_directory_was_moved_changes_nothing_in_its_place() {
     for format in FORMATS {
@@ -235,12 +235,12 @@ fn a_writer_in_another_process_is_named_and_its_death_frees_the_log() {
     }
 }
 
-/// What the process does that the test above starts.
+/// Runs in the process started by the test above.
 pub fn hold(format: &dyn Format, at: &At) {
     let log = format.open(at, Mode::Append, MANUAL).unwrap();
     log.append(1, b"mine").unwrap();
     eprintln!("held");
-    // The parent kills this process; without it, it ends by itself.
+    // The parent kills this process; otherwise the sleep ends first.
     std::thread::sleep(Duration::from_secs(30));
 }
 

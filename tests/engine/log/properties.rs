@@ -1,4 +1,4 @@
-//! Round trips of arbitrary histories, and the same records whichever way they are read.
+//! Round trips of arbitrary histories, and the same records by every way of reading.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ impl std::fmt::Debug for dyn Format {
     }
 }
 
-/// The records of a log that holds these, as every way of reading gives them.
+/// The records of a log with these events, as every way of reading gives them.
 fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
     let (mut ordinal, mut offset) = (format.first_ordinal(), format.framing().start() as u64);
     let mut records = Vec::new();
@@ -82,7 +82,7 @@ fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
     records
 }
 
-/// The ordinal of record `i`, or of the one to come.
+/// The ordinal of record `i`, or of the next append.
 fn ordinal(format: &dyn Format, records: &[Record], i: usize) -> u64 {
     match (records.get(i), records.last()) {
         (Some(record), _) => record.ordinal.unwrap(),
@@ -91,7 +91,7 @@ fn ordinal(format: &dyn Format, records: &[Record], i: usize) -> u64 {
     }
 }
 
-/// Do the steps; what the log must hold then. Leaves it closed.
+/// Does the steps, closes the log, and returns the expected events.
 fn perform(format: &dyn Format, at: &At, durability: Durability, steps: &[Step]) -> Vec<Event> {
     let how = How { durability, ..MANUAL };
     let (mut model, mut open): (Vec<Event>, Option<Box<dyn Log>>) = (Vec::new(), None);
@@ -117,7 +117,7 @@ fn perform(format: &dyn Format, at: &At, durability: Durability, steps: &[Step])
         assert_eq!(log.len().unwrap(), model.len() as u64);
         match step {
             Step::Close => log.close().unwrap(),
-            // Not with a thread in the background, which may hold the lock a moment longer.
+            // A background thread may hold the lock a moment longer, so a drop would race with it.
             Step::Drop if !matches!(durability, Durability::Interval(_)) => drop(log),
             _ => open = Some(log),
         }
@@ -127,7 +127,7 @@ fn perform(format: &dyn Format, at: &At, durability: Durability, steps: &[Step])
     model
 }
 
-/// Every way of reading gives the model, or the part asked for.
+/// Every way of reading gives the model, or the requested part.
 fn assert_reads(
     format: &dyn Format,
     log: &dyn Log,
@@ -189,9 +189,9 @@ proptest! {
         }
     }
 
-    /// A part ended at the last border within reach of `split_bytes`, so that blocks just over half
-    /// as long made nearly twice as many parts as were asked for; and where a border was known at or
-    /// after the wanted end, what was left became a part for every block: 214 instead of 1.
+    /// A part ended at the last border within reach of `split_bytes`, so blocks just over half as
+    /// long made nearly twice as many parts as requested. With a known border at or after the
+    /// wanted end, the rest became a part for every block: 214 instead of 1.
     #[test]
     fn any_range_is_cut_into_no_more_parts_than_its_bytes_ask_for(
         format in prop::sample::select(&LARGE[..]),

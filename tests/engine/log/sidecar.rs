@@ -1,4 +1,4 @@
-//! Marks and indexes that are stale, damaged, foreign or gone: advisory, and never ahead of the log.
+//! Stale, damaged, foreign or missing marks and indexes: advisory, and never ahead of the log.
 
 use crate::log::{LARGE, with_sums};
 use crate::support::common::event_of;
@@ -21,7 +21,7 @@ fn beside(format: &dyn Format, name: &str) -> PathBuf {
     format.sidecar(&format.path_in(Path::new(DIR))).join(name)
 }
 
-/// Everything is read with these files, and nothing is changed.
+/// Every record is read with these files, and nothing is changed.
 fn assert_all_there(specimen: &Specimen<'_>, files: &Files, what: &str) {
     let memory = files.restore();
     let (format, at) = (specimen.format, At::memory(&memory, specimen.path()));
@@ -104,7 +104,7 @@ fn a_stale_sidecar_is_made_up_for() {
     }
 }
 
-/// The files of a log with what lies beside another.
+/// The files of a log with the sidecar of another log.
 fn with_sidecar_of(specimen: &Specimen<'_>, other: &Specimen<'_>) -> Files {
     other.files.with_space(specimen.format, &specimen.space)
 }
@@ -117,7 +117,7 @@ fn a_sidecar_of_another_log_is_ignored() {
         let others: Vec<_> = (0..2000).map(|i| event_of(5000 + i, 300)).collect();
         let foreign = with_sidecar_of(&specimen, &closed(format, &others));
         assert_all_there(&specimen, &foreign, "foreign");
-        // What another log's mark says is not said of this one.
+        // Readers do not believe the mark of another log.
         let memory = foreign.restore();
         let reader = format.read(&At::memory(&memory, specimen.path())).unwrap();
         let end = reader.durable().unwrap();
@@ -125,7 +125,7 @@ fn a_sidecar_of_another_log_is_ignored() {
     }
 }
 
-/// Sizes and borders fit, but the record that the mark names is another one.
+/// Sizes and borders fit, but the mark names another record.
 #[test]
 fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
     for format in LARGE {
@@ -139,8 +139,8 @@ fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
     }
 }
 
-/// Cut at a record's edge below the mark: nothing is damaged, and records are missing. Also in a
-/// log that began with a batch, by whose first record the mark knows the log.
+/// The log is cut at a record's edge below the mark: nothing is damaged, and records are missing.
+/// Also in a log that began with a batch: the mark knows the log by its first record.
 #[test]
 fn a_mark_ahead_of_the_log_is_refused_and_says_what_is_lost() {
     for format in LARGE {
@@ -173,7 +173,7 @@ fn a_mark_ahead_of_the_log_is_refused_and_says_what_is_lost() {
     }
 }
 
-/// A Book whose file was gone, but not its mark, was "missing" to readers and `verify`.
+/// A Book without its file, but with its mark, was "missing" to readers and `verify`.
 // Promise: log-removed.
 #[test]
 fn a_log_removed_under_its_mark_is_not_created_again() {
@@ -206,7 +206,7 @@ fn a_log_removed_under_its_mark_is_not_created_again() {
     }
 }
 
-/// Everything that a log gives by number, by splits and both ways, is what was appended.
+/// Reads by number, by splits and both ways give exactly the appended records.
 fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
     let log = format.read(at).unwrap();
     let walk = log.forward(None, None, false);
@@ -227,13 +227,13 @@ fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
     assert!(log.forward(middle, None, false).records == walk.records[events.len() / 2..], "{what}");
 }
 
-/// Blocks of the index that ended in what a recovery cut were kept: what was appended in their place
-/// was searched for where the old records had been.
+/// Blocks of the index that ended in the cut range of a recovery were kept: readers searched for
+/// new records at the places of the old ones.
 #[test]
 fn an_index_says_nothing_of_what_a_recovery_cut() {
     let how = |recovery| How { recovery, ..MANUAL };
     for format in with_sums() {
-        // Back to the mark, to an end after it, and to damage below it, which the index goes beyond.
+        // Back to the mark, to an end after the mark, and to damage below the mark, within the index.
         for (recovery, synced, kept) in [
             (Recovery::Acknowledged, 150, 150),
             (Recovery::Valid, 150, 260),
@@ -261,8 +261,8 @@ fn an_index_says_nothing_of_what_a_recovery_cut() {
     }
 }
 
-/// A recovery cuts the log below its mark, and the writer dies before its first sync. The index of the
-/// old mark has blocks after the cut, where other records are now.
+/// A recovery cuts the log below its mark, and the writer dies before its first sync. The index of
+/// the old mark has blocks after the cut, in the range of the new records.
 #[test]
 fn the_mark_of_a_recovery_vouches_for_no_index_after_its_cut() {
     let spec = How { recovery: Recovery::Spec, ..MANUAL };
@@ -289,8 +289,8 @@ fn the_mark_of_a_recovery_vouches_for_no_index_after_its_cut() {
     }
 }
 
-/// A writer that finds records after the mark stores a mark of all of them, with the index of the old
-/// one. Where the index is known shows by the parts that the log is cut into.
+/// A writer that finds records after the mark stores a mark of all of them, with the index of the
+/// old mark. The parts of the log show how far the index reaches.
 #[test]
 fn the_mark_of_a_recovery_keeps_the_index_of_the_one_before() {
     for format in LARGE {
@@ -304,8 +304,8 @@ fn the_mark_of_a_recovery_keeps_the_index_of_the_one_before() {
     }
 }
 
-/// An index that lags a little costs less to do without than to make up for; one that lags far is
-/// made up for by walking the log once. Where it ends shows by the parts that the log is cut into.
+/// A small gap at the end of the index costs less to tolerate than to fill; for a large gap, the
+/// reader walks the log once. The parts of the log show where the index ends.
 #[test]
 fn an_index_is_made_up_for_only_where_it_lags_far() {
     for format in LARGE {
@@ -321,16 +321,16 @@ fn an_index_is_made_up_for_only_where_it_lags_far() {
             memory.remove(&format.sidecar(&at.path).join("index")).unwrap();
             assert_eq!(parts() > records / 4, lags_far, "{what}, {} parts without", parts());
             assert!(lags_far || parts() == 1, "{what}, {} parts without", parts());
-            // Without a mark all of it is read, and what is noticed on the way is kept.
+            // Without a mark the reader reads the whole log, and keeps the borders it notices.
             memory.remove(&format.sidecar(&at.path).join("mark")).unwrap();
             assert!(parts() > records / 4, "{what}, {} parts without a mark", parts());
         }
     }
 }
 
-/// Four writers died one after the other before their first sync. Each opening moved the mark over what
-/// the last one had left, and its index died with it: reading a record at random took 300 to 1,500 times
-/// as long, for ever.
+/// Four writers died one after the other before their first sync. Each opening moved the mark over
+/// the records of the last writer, whose index was lost. Reading a record at random took 300 to
+/// 1,500 times as long, forever.
 #[test]
 fn no_hole_in_the_index_outlives_writers_that_died() {
     for format in LARGE {
@@ -349,14 +349,14 @@ fn no_hole_in_the_index_outlives_writers_that_died() {
             assert!(longest < 400_000, "{}, {what}: a part of {longest}", format.name());
             log.close().unwrap();
         }
-        // The file of the index has them: an opening that looks at nothing has no hole.
+        // The file of the index has the borders: opening without a scan finds no hole.
         let log = format.read(&at).unwrap();
         let parts = log.parts(64 << 10).unwrap();
         assert!(parts.len() > 100, "{}: {} parts", format.name(), parts.len());
     }
 }
 
-/// A writer that finds no index writes it, also if nothing is appended then.
+/// A writer without an index writes one, also if nothing is appended then.
 #[test]
 fn an_index_that_is_gone_is_written_by_an_opening_for_writing() {
     for format in LARGE {
