@@ -12,37 +12,37 @@ use crate::transactions::{
     stopped,
 };
 
-/// States after one power cut that are tried, of those there are.
+/// How many states after one power cut are tried.
 const CUTS: u64 = 40;
-/// Of a file that may not be opened nothing says that it is gone.
+/// No error of this list proves that a file is gone.
 const FAILURES: [std::io::ErrorKind; 3] = [
     std::io::ErrorKind::Other,
     std::io::ErrorKind::StorageFull,
     std::io::ErrorKind::PermissionDenied,
 ];
 
-/// Files in which an opening saved what it cut.
+/// Counts the files with bytes cut off by an opening.
 fn saved_tails(sim: &Sim) -> usize {
     let names = |dir: &str| sim.list(dir.as_ref()).unwrap_or_default();
     let names = names("/").into_iter().chain(names(PATH));
     names.filter(|name| name.to_string_lossy().contains(".cut-")).count()
 }
 
-/// A commit that a crash ends.
+/// A commit ended by a crash.
 struct Commit {
     kind: Kind,
     parts: Vec<Part>,
 }
 
 impl World for Commit {
-    /// What a reader saw before the power cut.
+    /// The records a reader saw before the power cut.
     type Known = Vec<String>;
 
     fn begin(&self, disk: &Sim) -> Result<(), String> {
         self.kind.open(disk, Mode::Append).map(drop).map_err(|error| error.to_string())
     }
 
-    /// A transaction that a reader saw stays, and once the commit is tried again, all of it is there once.
+    /// A transaction seen by a reader stays. After a repeated commit, its records are there exactly once.
     fn recover(&self, disk: &Sim, known: &Vec<String>, crash: Crash) -> Result<(), String> {
         let kind = self.kind;
         let (seen, all) = (kind.read(disk), kind.all());
@@ -79,7 +79,7 @@ impl World for Commit {
         let expected = in_order(expected);
         expect(in_order(store.read()) == expected, "after the commit")?;
         expect(store.noted("etl") == Some(0) && store.staged().is_empty(), "it is noted")?;
-        // A copy that a killed commit had begun is staged, and not saved as a torn tail as well.
+        // A copy begun by a killed commit is staged, and not also saved as a torn end.
         expect(!is_killed || saved_tails(disk) == 0, "a saved tail")?;
         if let Store::Ledger(ledger, _) = &store {
             let highest = ledger::read(disk).last().unwrap().0;
@@ -113,7 +113,7 @@ fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
     }
 }
 
-/// An application without an id commits once, too, if it does not try again.
+/// An application without an id commits once, too, if it does not retry.
 #[test]
 fn a_transaction_without_an_application_is_finished_once() {
     for kind in LOGS {
@@ -134,7 +134,7 @@ fn a_transaction_without_an_application_is_finished_once() {
     }
 }
 
-/// Spark calls `abort` also after a commit of which it had no answer.
+/// Spark calls `abort` also after a commit without an answer.
 // Promise: transaction-abort.
 #[test]
 fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
@@ -157,7 +157,7 @@ fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
     assert!(refused > 3, "{refused}");
 }
 
-/// An abort looked for an intent just before it was stored, and took the files that it named.
+/// An abort looked for an intent just before the commit stored it, and took the files named in the intent.
 // Promise: transaction-abort.
 #[test]
 fn an_abort_beside_a_commit_takes_no_file_that_its_intent_names() {
@@ -226,7 +226,7 @@ fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
                 left_nothing += u64::from(is_none);
                 had_begun += u64::from(!is_none);
             }
-            // The same handle goes on, or says why not.
+            // The same handle goes on, or reports the reason for a refusal.
             if at % 2 == 0
                 && let Err(error) = store.commit(&of_query("q", 0), &parts)
             {
@@ -279,7 +279,7 @@ fn a_commit_that_cannot_be_finished_is_given_up_on_request_only() {
 fn what_no_commit_copied_is_saved_before_it_is_cut() {
     let (_, parts) = stopped(Kind::Book);
     let copied: u64 = parts.iter().map(|part| part.bytes).sum();
-    // More than was staged; and no more, but after a record that came later.
+    // More bytes than the staged ones; and as many, but after a record appended later.
     for (later, len) in [(false, copied + 1), (true, copied)] {
         let (sim, _) = stopped(Kind::Book);
         let file = sim.open("/log/book.log".as_ref(), Access::Write).unwrap();
@@ -307,7 +307,7 @@ fn a_copy_of_what_is_not_staged_any_more_is_saved_before_it_is_cut() {
     assert_eq!(saved_tails(&sim), 1);
 }
 
-/// The log was replaced after a crash, and the intent was left beside the new one.
+/// The log was replaced after a crash, and the intent was left next to the new one.
 #[test]
 fn a_commit_that_had_begun_in_another_log_is_dropped() {
     for (kind, file) in [(Kind::Book, "/log/book.log"), (Kind::Single, "/log")] {

@@ -1,4 +1,4 @@
-//! Transactions: what tasks staged is appended once and whole, whatever dies.
+//! Transactions: staged records are appended once and completely, after every crash.
 
 mod crashes;
 mod ledger;
@@ -11,9 +11,9 @@ use store::{Kind, Store};
 
 use crate::support::prelude::*;
 
-/// Records that are there before, the first three of them synced.
+/// The records before the transaction, the first three of them synced.
 const BEFORE: [&str; 4] = ["one", "two", "three", "not synced"];
-/// What a job stages, by its partitions.
+/// The staged records of a job, by partition.
 const STAGED: [&[&str]; 3] = [&["a", "bb"], &[], &["ccc ccc ccc ccc ccc", "d", "a"]];
 const JOB: &str = "job-1";
 
@@ -31,7 +31,7 @@ fn of_no_application() -> Transaction {
     Transaction { job: JOB.into(), id: None }
 }
 
-/// A log with its records, and the parts of the job, the last of them first.
+/// A log with its records, and the parts of the job, the last part first.
 fn prepared(kind: Kind) -> (Sim, Store, Vec<Part>) {
     let sim = Sim::new();
     let store = kind.open(&sim, Mode::Create).unwrap();
@@ -43,7 +43,7 @@ fn prepared(kind: Kind) -> (Sim, Store, Vec<Part>) {
 }
 
 fn stage_all(kind: Kind, store: &Store) -> Vec<Part> {
-    // An attempt that is not committed.
+    // An uncommitted attempt.
     store.stage(0, 90, &["dead"]);
     let stage = |(i, payloads): (usize, &Vec<String>)| {
         let payloads: Vec<&str> = payloads.iter().map(String::as_str).collect();
@@ -52,7 +52,7 @@ fn stage_all(kind: Kind, store: &Store) -> Vec<Part> {
     kind.staged().iter().enumerate().rev().flat_map(stage).collect()
 }
 
-/// A commit stops half-way, and nothing that it wrote is lost.
+/// A commit stops half-way, without losing a written byte.
 fn stopped(kind: Kind) -> (Sim, Vec<Part>) {
     let (sim, store, parts) = prepared(kind);
     sim.record();
@@ -61,7 +61,7 @@ fn stopped(kind: Kind) -> (Sim, Vec<Part>) {
     (state.unwrap(), parts)
 }
 
-/// Change a byte in the middle of a file.
+/// Changes a byte in the middle of a file.
 fn change_byte(sim: &Sim, path: &str) {
     let file = sim.open(path.as_ref(), Access::Write).unwrap();
     let (mut byte, middle) = ([0], file.len().unwrap() / 2);

@@ -1,4 +1,4 @@
-//! Names and places that a file beside a log gives lead nowhere outside the log.
+//! Names and places in a file next to a log lead nowhere outside the log.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -15,14 +15,14 @@ use crate::support::common::watched::Watched;
 use crate::support::prelude::*;
 
 const FORMATS: &[&str] = &["book", "wal", "ledger", "pier", "store"];
-/// The records that the intents below name: of one ledger record of one byte.
+/// The bytes named in the intents below: a ledger record with one byte of payload.
 const RECORD: &[u8] = b"\x01\0\0\0\x83\x16\xdc\x8cx";
 
 fn spool(path: &Path) -> deedbook::Result<LedgerStore> {
     LedgerStore::new(LedgerConfig::lines(path, "events"))
 }
 
-/// Make a log of this format with a record.
+/// Makes a log of this format with a record.
 fn make(format: &str, path: &Path) {
     match format {
         "book" => drop(Book::append_to(path).unwrap().append(1, b"x").unwrap()),
@@ -37,7 +37,7 @@ fn make(format: &str, path: &Path) {
     }
 }
 
-/// Open it for writing through a storage; a ledger also appends and sends.
+/// Opens the log for writing through a storage; a ledger also appends and sends.
 fn write(format: &str, path: &Path, storage: Arc<Watched>) -> deedbook::Result<()> {
     match format {
         "book" => {
@@ -71,8 +71,8 @@ fn place(format: &str) -> &'static str {
     if format == "pier" { "epochs 1" } else { "7" }
 }
 
-/// An intent of a hundred bytes moved `libz.so.1.2.13` from outside into a ledger, which sent it: a
-/// security review showed it. Its job is now checked as a caller's is.
+/// Found by a security review: an intent of a hundred bytes moved `libz.so.1.2.13` from outside
+/// into a ledger, and the ledger sent the file. Now the job is checked as a caller's job is.
 #[test]
 fn an_intent_whose_job_is_a_path_opens_nothing_outside() {
     let dir = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn an_intent_whose_job_is_a_path_opens_nothing_outside() {
             });
             let opened = write(format, &path, Arc::new(storage));
             match *format {
-                // It appends and sends, with a warning.
+                // The ledger appends and sends, with a warning.
                 "ledger" => opened.unwrap(),
                 _ => {
                     let kind = opened.err().map(|error| error.kind());
@@ -116,7 +116,7 @@ fn an_intent_whose_job_is_a_path_opens_nothing_outside() {
     }
 }
 
-/// A ledger gave a staged file its name by the intent alone. Bytes that no task wrote were sent.
+/// A ledger published a staged file on the word of the intent alone, and sent bytes no task had written.
 #[test]
 fn a_staged_file_that_is_not_its_tasks_is_not_published() {
     let changes: [(&str, &[u8]); 3] = [
@@ -141,8 +141,8 @@ fn a_staged_file_that_is_not_its_tasks_is_not_published() {
     }
 }
 
-/// `.deedbook/staged` led to a folder of documents, and a vacuum removed those older than a week: a
-/// security review showed it. No directory below a log is a link, and only staged files are removed.
+/// Found by a security review: `.deedbook/staged` led to a folder of documents, and a vacuum removed those older than a
+/// week. Now no directory below a log may be a link, and only staged files are removed.
 #[test]
 fn a_vacuum_removes_nothing_through_a_link_and_only_staged_files() {
     for format in ["book", "wal", "ledger"] {
@@ -187,10 +187,10 @@ fn vacuum(format: &str, path: &Path, job: &str) -> deedbook::Result<bool> {
     }
 }
 
-/// More than any memory, and none of it on the disk.
+/// More than any memory, and none of the bytes on the disk.
 const SPARSE_BYTES: u64 = 1 << 40;
 
-/// Put a file there that is too long.
+/// Puts an oversized file there.
 fn put(log: &Path, name: &str) {
     let file = File::create(log.join(".deedbook").join(name)).unwrap();
     file.set_len(SPARSE_BYTES).unwrap();
@@ -203,8 +203,8 @@ fn is_refused(error: &Error, name: &str) {
     assert!(said.contains(&expected) && said.contains(name), "{name}: {said}");
 }
 
-/// As much memory was asked for as the file said it had bytes: the process was aborted, at every opening for
-/// writing.
+/// The engine asked for as much memory as the file claimed bytes. Every opening for writing aborted
+/// the process.
 #[test]
 fn a_file_of_transactions_that_is_too_long_is_damaged_and_aborts_no_process() {
     let place = tempfile::tempdir().unwrap();

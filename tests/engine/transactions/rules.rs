@@ -1,4 +1,4 @@
-//! What a commit appends, recognises and refuses.
+//! Appended, recognised and refused records of a commit.
 
 use crate::support::common::refused;
 use crate::support::crashes::cuts;
@@ -22,14 +22,14 @@ fn parts_are_appended_in_the_order_of_their_partitions() {
         };
         assert_eq!(committed.first, first);
         assert_eq!((store.read(), kind.read(&sim)), (kind.all(), kind.all()));
-        // Durable, also where the writer syncs by itself.
+        // Durable, also if the writer syncs by itself.
         for cut in cuts(&sim, 50) {
-            // A power cut may take flags from the cache of an event store: its writer sets them again.
+            // A power cut may take flags from the cache of an event store: the writer sets them again.
             drop(kind.open(&cut, Mode::Append).unwrap());
             assert_eq!(kind.read(&cut), kind.all(), "{kind:?}");
         }
         assert!(store.staged().is_empty(), "also the attempt that was not committed");
-        // Without an id nothing says that it was committed.
+        // Without an id, the log cannot recognise a repeat.
         let again = store.commit(&of_no_application(), &stage_all(kind, &store)).unwrap();
         let records = if let Store::Events(_) = store { 0 } else { 5 };
         assert_eq!((again.records, again.repeated), (records, false));
@@ -48,22 +48,22 @@ fn a_repeat_appends_nothing() {
         let again = stage_all(kind, &store);
         assert!(store.commit(&of_app(7), &again).unwrap().repeated);
         assert!(store.staged().is_empty());
-        // Without its staged files, whose removal was the end of the first one.
+        // Without the staged files: the first commit removed them at its end.
         assert!(store.commit(&of_app(3), &parts).unwrap().repeated);
         assert_eq!(store.read(), kind.all());
         drop(store);
         let store = kind.open(&sim, Mode::Append).unwrap();
         assert_eq!(store.noted("etl"), Some(7));
         assert!(store.commit(&of_app(7), &parts).unwrap().repeated);
-        // Applications number as they like, so a gap is none.
+        // Applications number as they like, so a gap in the numbers is no error.
         let next = store.stage(0, 1, &["next"]);
         assert_eq!(store.commit(&of_app(20), &next).unwrap().records, 1);
         assert_eq!(store.read().len(), kind.all().len() + 1);
     }
 }
 
-/// A stream with a fixed application id and a new checkpoint began again with batch 0, and all of it
-/// was skipped in silence.
+/// A stream with a fixed application id and a new checkpoint began again with batch 0, and the log
+/// silently skipped every batch.
 // Promise: transaction-repeat.
 #[test]
 fn another_query_of_the_same_application_is_refused() {
@@ -92,8 +92,8 @@ fn a_batch_that_is_not_the_next_is_refused() {
     assert_eq!(store.read(), kind.all());
 }
 
-/// A checkpoint of an earlier time was restored. Spark planned a batch again, of records that were never
-/// read, under a number that the log had: all of it was skipped as a repeat, and counted as written.
+/// Somebody restored an older checkpoint. Spark planned a batch of records nobody had read, under a number already in
+/// the log. The log skipped the batch as a repeat, and counted all of it as written.
 // Promise: transaction-repeat.
 #[test]
 fn a_batch_before_the_last_one_is_refused() {
@@ -107,7 +107,7 @@ fn a_batch_before_the_last_one_is_refused() {
             "batch 0 of application etl is older than the log, which has its batches up to 1";
         assert!(error.to_string().contains(wanted), "{error}");
         assert_eq!(store.read(), kind.all());
-        // The last one is what Spark repeats.
+        // Spark repeats the last batch.
         assert!(store.commit(&of_query("q", 1), &[]).unwrap().repeated);
     }
 }
@@ -185,7 +185,7 @@ fn jobs_are_listed_and_discarded_one_by_one() {
     };
     let expected = [(JOB.to_string(), 4, false), ("job-12".to_string(), 1, false)];
     assert_eq!(listed(&store), expected);
-    // A handle for reading will do.
+    // A handle for reading is enough.
     let reader = Kind::Segments(4096).open(&sim, Mode::Read).unwrap();
     assert!(reader.discard(JOB));
     assert_eq!(listed(&reader), expected[1..]);

@@ -22,7 +22,7 @@ pub enum Kind {
     Events(u64),
 }
 
-/// Segments that a transaction spans, and a log in one piece.
+/// A transaction spans the small segments and fits the large ones; the other logs are one file.
 pub const LOGS: [Kind; 4] = [Kind::Book, Kind::Single, Kind::Segments(64), Kind::Segments(4096)];
 pub const KINDS: [Kind; 7] = [
     LOGS[0],
@@ -57,7 +57,7 @@ fn texts(payloads: &[&str]) -> Vec<String> {
 }
 
 impl Kind {
-    /// Open a log; a ledger has no modes.
+    /// Opens a log; a ledger has no modes.
     pub fn open(self, sim: &Sim, mode: Mode) -> Result<Store> {
         let storage: Arc<dyn Storage> = Arc::new(sim.clone());
         let durability = Durability::Manual;
@@ -83,7 +83,7 @@ impl Kind {
         }
     }
 
-    /// The directory of what transactions leave.
+    /// The directory of the transactions' files.
     pub fn desk(self) -> &'static str {
         match self {
             Self::Single => "/.deedbook/log",
@@ -103,8 +103,8 @@ impl Kind {
         sim.open(format!("{}/transaction", self.desk()).as_ref(), Access::Read).is_ok()
     }
 
-    /// What a job stages, by its partitions. Of events also some that are there or staged twice, one of more
-    /// than a page, and a request to delete one.
+    /// The staged records of a job, by partition. An event store's job also has events that are in
+    /// the store or staged twice, an event longer than a page, and a request to delete an event.
     pub fn staged(self) -> Vec<Vec<String>> {
         match self {
             Self::Events(_) => {
@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// What a reader finds after the transaction; a hidden event is in brackets.
+    /// The records of a reader after the transaction; a hidden event is in brackets.
     pub fn all(self) -> Vec<String> {
         match self {
             Self::Events(_) => {
@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    /// Stage in a book or a write-ahead log.
+    /// Stages in a book or a write-ahead log.
     pub fn stage_from(
         &self,
         job: &str,

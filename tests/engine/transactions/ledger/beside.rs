@@ -1,4 +1,4 @@
-//! Commits of a ledger beside other programs that use it.
+//! Commits of a ledger next to other programs.
 
 use std::io::Read;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::support::crashes::cuts;
 use crate::support::prelude::*;
 use crate::transactions::{STAGED, of_query};
 
-/// Other implementations claim no index, and take the one after the highest there is.
+/// Other implementations claim no index, and take the first index after the highest file.
 // Promise: transaction-ledger.
 #[test]
 fn a_file_that_another_program_created_is_not_replaced() {
@@ -48,8 +48,8 @@ fn a_file_that_another_program_created_is_not_replaced() {
     }
 }
 
-/// A store that was open before a commit died finishes nothing. It may write, send and remove a file
-/// meanwhile, and none of the commit gets the same index.
+/// A store opened before a commit died does not finish the commit. It may write, send and remove a
+/// file meanwhile; no file of the commit gets the same index.
 // Promise: transaction-ledger.
 #[test]
 fn a_store_that_goes_on_after_a_commit_died_takes_none_of_its_indexes() {
@@ -70,7 +70,7 @@ fn a_store_that_goes_on_after_a_commit_died_takes_none_of_its_indexes() {
     }
 }
 
-/// On a real disk, with several stores at it.
+/// On a real disk, with several stores at work.
 #[test]
 fn commits_beside_stores_that_append_send_and_remove() {
     let dir = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn commits_beside_stores_that_append_send_and_remove() {
             (sent, indexes)
         });
         let ended: Vec<_> = writers.into_iter().chain([appender]).map(|t| t.join()).collect();
-        // Also after a failure, else the sender goes on for ever.
+        // Also after a failure, or else the sender goes on forever.
         is_over.store(true, Ordering::Relaxed);
         assert!(ended.iter().all(Result::is_ok));
         (sent, indexes) = sender.join().unwrap();

@@ -6,7 +6,7 @@ use crate::support::prelude::*;
 use crate::transactions::store::Kind;
 use crate::transactions::{JOB, STAGED, of_query};
 
-/// A commit died, and a sender removed what it had put there so far.
+/// A commit died, and a sender removed the files published so far.
 // Promise: transaction-ledger.
 #[test]
 fn what_was_sent_before_a_commit_is_finished_is_not_sent_again() {
@@ -36,7 +36,7 @@ fn what_was_sent_before_a_commit_is_finished_is_not_sent_again() {
     assert!(removed > 10, "{removed}");
 }
 
-/// It had claimed its indexes, and readers took them for files that were lost.
+/// The commit had claimed indexes, and readers took them for lost files.
 #[test]
 fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
     let mut refused = BTreeMap::new();
@@ -53,7 +53,7 @@ fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
         *refused.entry(format!("{call:?}")).or_insert(0) += 1;
         let store = match store.append(b"next") {
             Ok(_) => store,
-            // After a sync that failed.
+            // After a failed sync.
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Poisoned, "{call:?} {at}");
                 drop(store);
@@ -74,7 +74,7 @@ fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
     assert!(enough, "the counter, and the intent: {refused:?}");
 }
 
-/// Finishing fails while a store is opened: the store appends and sends, and its commit finishes.
+/// Finishing fails while a store is opened: the store appends and sends, and the store's next commit finishes.
 #[test]
 fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
     let (states, parts) = begun();
@@ -97,8 +97,8 @@ fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
     }
 }
 
-/// A record of transactions that another user had written was taken for none, and a batch appended
-/// twice; an intent that could not be read was replaced by that of the next commit.
+/// A store took another user's unreadable record of transactions for a missing file, and appended a
+/// batch twice. The next commit replaced an unreadable intent.
 #[test]
 fn what_cannot_be_read_is_not_taken_for_missing() {
     let (states, parts) = begun();
@@ -123,7 +123,7 @@ fn what_cannot_be_read_is_not_taken_for_missing() {
     }
 }
 
-/// Spark calls `abort` also after a commit of which it had no answer.
+/// Spark calls `abort` also after a commit without an answer.
 #[test]
 fn an_abort_removes_nothing_that_is_to_be_committed() {
     let (states, parts) = begun();

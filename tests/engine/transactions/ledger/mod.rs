@@ -14,7 +14,7 @@ use crate::transactions::{BEFORE, JOB, of_app, of_no_application, of_query};
 
 const DIR: &str = "/spool";
 const BASE: &str = "events";
-/// States after one power cut that are tried, of those there are.
+/// How many states after one power cut are tried.
 const CUTS: u64 = 40;
 
 fn on(sim: &Sim) -> Options {
@@ -27,7 +27,7 @@ pub fn open(sim: &Sim) -> LedgerStore {
     options.open(LedgerConfig::lines(DIR, BASE)).unwrap()
 }
 
-/// Every record with its file, without a store, which would finish a commit.
+/// Every record with its file, without a store: opening a store would finish a commit.
 pub fn read(sim: &Sim) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     for file in on(sim).files(DIR, BASE).unwrap() {
@@ -55,7 +55,7 @@ pub fn stage(
     stage.finish().unwrap()
 }
 
-/// A task with smaller files than the ledger: its parts are `[a, bb]`, `[ccc.., d]`, `[a]`.
+/// A task with smaller files than the ledger: the parts are `[a, bb]`, `[ccc.., d]`, `[a]`.
 pub fn task(sim: &Sim) -> LedgerStore {
     on(sim).file_records_max(2).open(LedgerConfig::lines(DIR, BASE)).unwrap()
 }
@@ -67,12 +67,12 @@ fn prepared() -> (Sim, LedgerStore, Vec<Part>) {
     }
 }
 
-/// States of a commit in which it has begun, durably.
+/// The states of a durably begun commit.
 fn begun() -> (Vec<Sim>, Vec<Part>) {
     let (sim, store, parts) = prepared();
     sim.record();
     store.commit_staged(&of_query("q", 0), &parts).unwrap();
-    // In the first of them the intent has its name in the cache only.
+    // In the first state, the intent has its name in the cache only.
     let states: Vec<_> = sim.recorded().iter().map(Sim::kill).filter(is_begun).skip(1).collect();
     assert!(states.len() > 5, "{}", states.len());
     (states, parts)
@@ -124,7 +124,7 @@ fn a_task_makes_files_no_longer_than_the_cap_but_for_a_longer_record() {
     }
     let expected: Vec<_> = (0..9).flat_map(|n| [payload(n), b"\n".to_vec()].concat()).collect();
     assert_eq!(sent, expected);
-    // One that is dropped leaves nothing.
+    // A dropped stage leaves nothing.
     let mut dropped = store.stage(JOB, 7, 1).unwrap();
     (0..9).for_each(|n| dropped.push(&payload(n)).unwrap());
     drop(dropped);
@@ -132,7 +132,7 @@ fn a_task_makes_files_no_longer_than_the_cap_but_for_a_longer_record() {
     assert!(store.staged().unwrap().is_empty());
 }
 
-/// A store that died after it had made the directories had not synced their names.
+/// A store that died after making the directories had not synced their names.
 #[test]
 fn a_commit_without_records_is_noted_durably() {
     let sim = Sim::new();

@@ -1,4 +1,4 @@
-//! Threads beside a commit.
+//! Other threads during a commit.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
@@ -10,8 +10,8 @@ use super::{KIND, event, open, options, prepared, read};
 use crate::support::prelude::*;
 use crate::transactions::of_app;
 
-/// Hold a commit up when all is stored and it notes its transaction: nothing that `act` does with
-/// the handle returns before it goes on.
+/// Holds a commit up after it has stored all events, while it notes its transaction. Nothing that
+/// `act` does with the handle may return before the commit goes on.
 fn waits_for_a_commit(act: impl FnOnce(&EventStore) + Send) -> Sim {
     let (sim, store, parts) = prepared();
     drop(store);
@@ -64,7 +64,7 @@ fn threads_commit_one_after_the_other() {
     assert_eq!(read(&reader).len(), KIND.all().len() + 1);
 }
 
-/// Another process opens the store as soon as it is closed, and may begin a commit itself.
+/// Another process opens the store right after the close, and may begin a commit itself.
 #[test]
 fn a_close_waits_for_a_commit() {
     let sim = waits_for_a_commit(|store| store.close().unwrap());

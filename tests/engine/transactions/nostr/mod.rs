@@ -1,4 +1,4 @@
-//! Transactions of the event store: what a commit stores, recognises and refuses.
+//! Transactions of the event store: stored, recognised and refused commits.
 
 mod beside;
 
@@ -30,7 +30,7 @@ pub fn open(sim: &Sim, pages: u64, mode: Mode) -> Result<EventStore> {
     options(sim, pages).open("/events", mode)
 }
 
-/// An event of this content: a note, or a request to delete another note, `delete CONTENT`.
+/// An event with this content: a note, or a request to delete another note, `delete CONTENT`.
 pub fn event(content: &str) -> Event {
     let (kind, tag) = match content.strip_prefix("delete ") {
         Some(deleted) => (5, ["e".to_owned(), event(deleted).id.to_string()]),
@@ -47,7 +47,7 @@ pub fn event(content: &str) -> Event {
     })
 }
 
-/// The contents of all events in their order; those that do not count are in brackets.
+/// The contents of all events in order; a hidden event is in brackets.
 pub fn read(store: &EventStore) -> Vec<String> {
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap().map(Result::unwrap);
     walk.map(|found| match found.flags.is_live() {
@@ -129,7 +129,7 @@ fn a_reader_stages_and_commits_nothing() {
     assert_eq!(reader.transactions().unwrap()["etl"].version, 1);
 }
 
-/// On a real disk, with the index there, too: the intent as a dead process leaves it.
+/// On a real disk, with the index: the intent as left by a dead process.
 // Promise: transaction-store.
 #[test]
 fn an_intent_that_is_found_is_finished_once_the_index_can_be_asked() {
