@@ -1,5 +1,5 @@
-//! A disk for the model checker: a sync covers what was written before it began, and not a byte
-//! more, however long it takes.
+//! A disk for the model checker: a sync covers the bytes written before its begin, and not a byte
+//! more, however long the sync takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use deedbook::storage::{Access, File, FileId, LockAttempt, LockGuard, Storage};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 
-/// What the next syncs of data do.
+/// The behaviour of the next syncs of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     None,
-    /// The sync after so many fails, once.
+    /// The sync after this many fails, once.
     Fails(u32),
-    /// The sync after so many panics, once.
+    /// The sync after this many panics, once.
     Panics(u32),
 }
 
@@ -29,7 +29,7 @@ enum Change {
 #[derive(Debug, Default)]
 struct Content {
     changes: Vec<Change>,
-    /// How many of them are on the disk.
+    /// How many changes are on the disk.
     durable: usize,
 }
 
@@ -59,11 +59,11 @@ struct Inner {
     pub syncs: u32,
 }
 
-/// The disk. A standard lock guards it, which is never held over a point where threads change.
+/// The disk. A standard lock guards the state, and is never held at a point where threads change.
 #[derive(Clone, Debug)]
 pub struct Disk {
     inner: Arc<Mutex<Inner>>,
-    /// Read where another thread may go on meanwhile.
+    /// Read at points where another thread may run.
     point: Arc<AtomicBool>,
 }
 
@@ -89,20 +89,20 @@ impl Disk {
         Self { inner: Arc::new(Mutex::new(inner)), point: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Another thread may go on here. Not by yielding: a yield makes a thread the last in line for
-    /// good, so that the thread in the window under test went on at each call of the disk.
+    /// Another thread may go on here. A yield would not do: after a yield, a thread is the last in
+    /// line for good, so the thread in the window under test went on at each call of the disk.
     fn others_may_run(&self) {
         self.point.load(Ordering::Relaxed);
     }
 
-    /// Cause trouble from now on.
+    /// Injects a failure from now on.
     pub fn trouble(&self, trouble: Trouble) {
         let mut inner = self.inner.lock().unwrap();
         inner.trouble = trouble;
         inner.syncs = 0;
     }
 
-    /// What a power cut at this moment leaves: names and bytes that were synced, nothing else.
+    /// The disk after a power cut at this moment: synced names and bytes, nothing else.
     pub fn after_power_cut(&self) -> Self {
         let inner = self.inner.lock().unwrap();
         let files = inner.files.iter().map(|content| {

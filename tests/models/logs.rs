@@ -1,4 +1,4 @@
-//! Every kind of log that the models run for.
+//! Every kind of log for the models.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::disk::Disk;
 use crate::toy::Toy;
 
 const PATH: &str = "/log";
-/// The file of a WAL that is one.
+/// The file of a single-file WAL.
 const FILE: &str = "/log.wal";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A WAL in segments so small that nearly every record spans two.
+    /// A WAL in small segments: nearly every record spans two.
     Segments,
-    /// A WAL in one file.
+    /// A WAL in a single file.
     Single,
     /// A Book of the layout `packed`.
     Packed,
@@ -30,14 +30,14 @@ pub enum Kind {
 
 pub const KINDS: [Kind; 4] = [Kind::Segments, Kind::Single, Kind::Packed, Kind::Toy];
 
-/// What the models do with a log. A record goes by its place: byte, LSN, or number.
+/// The operations of the models on a log. A record goes by its place: byte, LSN, or number.
 pub trait Log: Send + Sync {
     fn append(&self, payload: &[u8]) -> Result<u64>;
     fn commit(&self, payload: &[u8]) -> Result<u64>;
     fn wait_durable(&self, place: u64) -> Result<()>;
     fn sync(&self) -> Result<()>;
     fn close(&self) -> Result<()>;
-    /// Every record, with its place.
+    /// All records, with their places.
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>>;
 }
 
@@ -46,7 +46,7 @@ impl Kind {
         self.try_open(disk).expect("the log opens")
     }
 
-    /// What is there after recovery.
+    /// The records after recovery.
     pub fn records(self, disk: &Disk) -> Vec<(u64, Vec<u8>)> {
         self.try_open(disk).and_then(|log| log.records()).expect("recovery")
     }
@@ -74,7 +74,7 @@ impl Kind {
         })
     }
 
-    /// As the WAL that it is.
+    /// Opens the log as a WAL.
     pub fn open_wal(self, disk: &Disk) -> Result<Wal> {
         let (path, layout) = match self {
             Self::Segments => (PATH, wal::Layout::Segmented { segment_bytes: 64 }),

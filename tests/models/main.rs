@@ -1,9 +1,9 @@
-//! Group commit, for every kind of log, and the segmented log under a model checker: the very code
-//! that users run, walked through thousands of schedules of its threads.
+//! Group commit, for every kind of log, and the segmented log under a model checker. The models
+//! walk the users' code through thousands of schedules of its threads.
 //!
-//! `make models` builds this with `--cfg shuttle`; in any other build there is nothing here. A
-//! failure prints the kind and the schedule; `SHUTTLE_KIND` and `SHUTTLE_REPLAY` (see `check`) run
-//! that schedule again.
+//! `make models` builds this with `--cfg shuttle`; any other build has nothing here. A failure
+//! prints the kind and the schedule; `SHUTTLE_KIND` and `SHUTTLE_REPLAY` (see `check`) run the
+//! schedule again.
 #![cfg(shuttle)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -21,8 +21,8 @@ use shuttle::thread;
 
 const PAYLOAD_BYTES: usize = 40;
 
-/// Run a model for each kind of log. Segments have most of the schedules, as they have most to be done
-/// between two changes of threads; what all kinds share is walked through by each.
+/// Runs a model for each kind of log. Segments get most of the schedules, because they do the most
+/// work between two changes of threads. Every kind walks through the shared code.
 fn check(model: impl Fn(Kind) + Send + Sync + Clone + 'static) {
     check_kinds(&KINDS, model);
 }
@@ -42,7 +42,7 @@ fn check_kinds(kinds: &[Kind], model: impl Fn(Kind) + Send + Sync + Clone + 'sta
     }
 }
 
-/// Run a model through a share of the random schedules, and of others that favour rare orders.
+/// Runs a model through a share of the random schedules, and of others that favour rare orders.
 fn check_share(share: f64, model: impl Fn() + Send + Sync + Clone + 'static) {
     if let Ok(schedule) = std::env::var("SHUTTLE_REPLAY") {
         shuttle::replay(model, &schedule);
@@ -62,7 +62,7 @@ fn payload(thread: u8, i: u8) -> Vec<u8> {
 }
 
 impl Kind {
-    /// What was acknowledged is there after a power cut at that very moment.
+    /// An acknowledged record survives a power cut at the very moment of its acknowledgement.
     fn acknowledged(self, disk: &Disk, place: u64, payload: &[u8]) {
         let found = self.records(&disk.after_power_cut());
         let is_there = found.iter().any(|(at, bytes)| *at == place && bytes == payload);
@@ -70,8 +70,8 @@ impl Kind {
     }
 }
 
-/// The segmented fsync window: a leader syncs some segments while others append to these and to
-/// new ones. No record is reported as durable if its segment was synced before the write.
+/// The segmented fsync window: a leader syncs some segments while others append to these and to new
+/// ones. No record is reported as durable if its segment was synced before the write.
 #[test]
 fn a_commit_that_returned_survives_a_power_cut() {
     check(|kind| {
@@ -93,7 +93,7 @@ fn a_commit_that_returned_survives_a_power_cut() {
     });
 }
 
-/// Appends by some, syncs by others: each thread that waits for a record gets it.
+/// Some threads append, another syncs: each thread that waits for a record gets the record.
 #[test]
 fn waiting_for_a_record_waits_for_its_bytes() {
     check(|kind| {
@@ -120,8 +120,8 @@ fn waiting_for_a_record_waits_for_its_bytes() {
     });
 }
 
-/// A sync fails once and would succeed the next time. Eight wait: no record is acknowledged that is not
-/// on the disk, and nothing is taken any more.
+/// A sync fails once and would succeed the next time, while eight threads wait. No record missing
+/// on the disk is acknowledged, and the log accepts nothing more.
 #[test]
 fn a_sync_that_fails_once_fails_every_waiter() {
     check(|kind| {
@@ -152,7 +152,7 @@ fn a_sync_that_fails_once_fails_every_waiter() {
     });
 }
 
-/// The thread that syncs for all panics: the others are woken with an error, not left waiting.
+/// The leader panics in the sync: the waiting threads wake with an error.
 #[test]
 fn a_leader_that_panics_wakes_the_others() {
     check(|kind| {
@@ -181,8 +181,8 @@ fn a_leader_that_panics_wakes_the_others() {
     });
 }
 
-/// Closing syncs what a leader has begun to sync as well, and each call that returns success can be
-/// relied on, also where one of the syncs fails.
+/// Closing also syncs records already under a leader's sync. A call that returns success keeps its
+/// promise, also if another sync fails.
 #[test]
 fn closing_and_syncing_acknowledge_only_what_is_durable() {
     for trouble in [Trouble::None, Trouble::Fails(0), Trouble::Fails(1), Trouble::Fails(2)] {
@@ -209,7 +209,7 @@ fn closing_and_syncing_acknowledge_only_what_is_durable() {
     }
 }
 
-/// What is appended where the log was durable before a cut is not durable: that is lowered with it.
+/// Truncation lowers the durable end: a record appended below the old end is not durable yet.
 #[test]
 fn a_commit_after_a_cut_is_synced() {
     check_kinds(&[Kind::Segments, Kind::Single], |kind| {
@@ -220,7 +220,7 @@ fn a_commit_after_a_cut_is_synced() {
         let committer = {
             let (wal, disk, last) = (wal.clone(), disk.clone(), lsns[3]);
             thread::spawn(move || {
-                // The first ones may come before the cut and go with it.
+                // The first commits may come before the cut and be cut off.
                 for i in 0..3 {
                     let lsn = wal.commit(&payload(1, i)).unwrap();
                     if lsn < last {
@@ -234,8 +234,8 @@ fn a_commit_after_a_cut_is_synced() {
     });
 }
 
-/// A prefix is dropped and the end is cut while others append and sync: no thread waits for ever, and
-/// what is left is a log.
+/// Threads drop a prefix, cut the end, append and sync: no thread waits forever, and the rest is a
+/// valid log.
 #[test]
 fn truncation_excludes_appends_and_syncs() {
     check_kinds(&[Kind::Segments], |kind| {
@@ -258,7 +258,7 @@ fn truncation_excludes_appends_and_syncs() {
         [appender, dropper, cutter].into_iter().for_each(|thread| thread.join().unwrap());
         let left = kind.records(&disk.after_power_cut());
         assert_eq!(left[0], (lsns[2].0, payload(9, 2)));
-        // The append came before the cut and went with it, or after it.
+        // The append came before the cut and was cut off, or came after the cut.
         let after: Vec<_> = left[1..].iter().map(|(_, bytes)| bytes.clone()).collect();
         assert!(after.is_empty() || after == [payload(1, 0)], "{after:?}");
     });

@@ -17,7 +17,7 @@ fn open(disk: &Disk, durability: Durability) -> Book {
     options.open("/log", Mode::Append).expect("the log opens")
 }
 
-/// The event is there after a power cut at this very moment, and those before it.
+/// The event and all earlier events survive a power cut at this very moment.
 fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
     let book = open(&disk.after_power_cut(), Durability::Manual);
     let deeds: Vec<_> = book.iter(1..).unwrap().map(|deed| deed.unwrap()).collect();
@@ -25,8 +25,8 @@ fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
     assert_eq!(deeds[event as usize - 1].jam, jam, "event {event}");
 }
 
-/// A header that is being synced is not changed by the next append: a power cut in the middle of the
-/// sync would find neither the old one nor the new one.
+/// The next append must not change a header under sync: a power cut in the middle of the sync would
+/// leave neither the old header nor the new one.
 // Promise: slots-threads.
 #[test]
 fn an_append_in_slots_that_returned_survives_a_power_cut() {
@@ -48,7 +48,7 @@ fn an_append_in_slots_that_returned_survives_a_power_cut() {
     });
 }
 
-/// What one thread synced stays, whatever others append and sync meanwhile.
+/// Synced events stay, while other threads append and sync.
 // Promise: slots-threads.
 #[test]
 fn syncs_beside_appends_in_slots_keep_what_they_synced() {

@@ -21,7 +21,7 @@ const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &SEGMENTS];
 /// Buffers of fixed size: blocks of the scanner, batches of a salvage.
 const FIXED_BYTES: u64 = 4 << 20;
 
-/// A mark slot with these numbers, which the codec takes for intact; see `sidecar/mark.rs`.
+/// A mark slot with these numbers, intact for the codec; see `sidecar/mark.rs`.
 fn mark(numbers: [u64; 5], sums: [u32; 2], index: (u64, u64)) -> Vec<u8> {
     let mut slot = b"DBMK\x01\0\0\0".to_vec();
     numbers.iter().for_each(|number| slot.extend(number.to_le_bytes()));
@@ -44,7 +44,7 @@ fn sparse(path: &Path, len: u64, parts: &[(u64, &[u8])]) {
     }
 }
 
-/// Everything that reads a log of unknown origin; results do not matter here.
+/// Makes every call that reads a log of unknown origin, and ignores the results.
 fn handle(format: &dyn Format, at: &At, how: How) {
     let _ = format.verify(at, how);
     if let Ok(log) = format.open(at, Mode::Read, how) {
@@ -84,7 +84,7 @@ struct Hostile<'a> {
 }
 
 impl Hostile<'_> {
-    /// Handle it, and count what was reserved.
+    /// Handles the log, and counts the reserved memory.
     fn check(&self, dir: &Path) {
         let Self { format, name, how, len, parts, mark } = *self;
         fs::create_dir_all(dir).unwrap();
@@ -105,7 +105,7 @@ impl Hostile<'_> {
     }
 }
 
-/// Heads, and for a format with one the trailer, that claim so many bytes.
+/// Heads claiming this many bytes, and the trailer of a format with trailers.
 fn claims(framing: Framing, claimed: u64) -> (Vec<u8>, Vec<u8>) {
     match framing {
         Framing::Book | Framing::Slots => {
@@ -135,7 +135,7 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
             let head = [&head[..], &[7; 50]].concat();
             let name = format!("length {claimed}");
             for len in [60, 200, 70_000, 9 << 20] {
-                // As the first record, after a good one, and with a trailer that agrees.
+                // As the first record, after a good one, and with a matching trailer.
                 let first = &head[..head.len().min((len - start - 2) as usize)];
                 let alone = [(0, &header[..]), (start, first)];
                 Hostile { name: &name, len, parts: &alone, ..usual }.check(&dir);
@@ -146,7 +146,7 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
                 }
             }
         }
-        // A record that fills the whole file, framed but damaged; within the limit, and beyond it.
+        // A damaged record that fills the whole file; within the limit, and beyond.
         for limit in [None, Some(1 << 20)] {
             let how = How { record_bytes_max: limit, ..MANUAL };
             let len = 48u64 << 20;
@@ -155,13 +155,13 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
             let parts = [(0, &header[..]), (start, &head), (len - 8, &trailer)];
             Hostile { name: "whole file", how, len, parts: &parts, ..usual }.check(&dir);
         }
-        // A wall of heads: each claims what is left, and none ends where it says.
+        // A wall of heads: each claims the rest of the file, and no record ends at the claimed byte.
         let wall: Vec<u8> = (0..4000u64).flat_map(|i| claims(framing, 70_000 - 17 * i).0).collect();
         let parts = [(0, &header[..]), (start, &good), (next, &wall)];
         Hostile { name: "wall of heads", len: 100_000, parts: &parts, ..usual }.check(&dir);
-        // Marks and indexes that ask for the moon.
+        // Marks and indexes with absurd numbers.
         let sum = match framing {
-            // It has none.
+            // Slots have no checksum.
             Framing::Slots => 0,
             Framing::Book => u32::from_le_bytes(*good[good.len() - 12..].first_chunk().unwrap()),
             Framing::Wal | Framing::Toy => u32::from_le_bytes(*good.first_chunk().unwrap()),
@@ -188,6 +188,6 @@ fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
     sparse(&dir.join("meta.bin"), 1 << 40, &[]);
     let peak = peak_of(|| assert!(Book::open(&dir).unwrap().meta().is_err()));
     assert!(peak <= FIXED_BYTES, "{peak} bytes reserved");
-    // The count counts.
+    // Proves that the counter counts.
     assert!(peak_of(|| drop(vec![1u8; 10 << 20])) >= 10 << 20);
 }

@@ -1,4 +1,4 @@
-//! Real processes: writers killed at any moment, and system calls that fail under them.
+//! Real processes: writers killed at any moment, and failing system calls.
 #![cfg(unix)]
 
 use std::io::{Read, Write};
@@ -20,16 +20,16 @@ fn event(number: u64) -> Event {
     }
 }
 
-/// The layout of a log, and what a role says of it.
+/// The layout of a log, and the layout's prefix in a role.
 const LAYOUTS: [(Layout, &str); 2] = [(Layout::Packed, ""), (Layout::Slots, "slots+")];
 
-/// A role without its layout.
+/// Splits a role into layout and rest.
 fn layout_of(role: &str) -> (Layout, &str) {
     let rest = role.strip_prefix("slots+");
     (if rest.is_some() { Layout::Slots } else { Layout::Packed }, rest.unwrap_or(role))
 }
 
-/// The writer: appends, and prints each event that must survive it on stderr, 8 bytes a time.
+/// The writer: appends, and prints each event that must survive the kill on stderr, 8 bytes a time.
 fn write_for_ever(role: &str, path: &Path, last_wanted: u64) {
     let (layout, durability) = layout_of(role);
     let (layout, durability) = (Some(layout), durability.parse().unwrap());
@@ -56,13 +56,13 @@ fn write_for_ever(role: &str, path: &Path, last_wanted: u64) {
         if durability == Durability::Manual && next.is_multiple_of(3) {
             book.sync().unwrap();
         }
-        // The death of the process takes nothing that an append returned for.
+        // After an append has returned, a crash of the process loses nothing.
         acknowledge.write_all(&last.to_le_bytes()).unwrap();
     }
     book.close().unwrap();
 }
 
-/// Everything acknowledged is there, and everything there is what was written.
+/// Every acknowledged event is there, and every event is a written one.
 fn judge(path: &Path, acknowledged: u64, what: &str) -> u64 {
     let looked = Book::open(path).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_ne!(looked.recovery().verdict, deedbook::report::Verdict::Corrupt, "{what}");
@@ -85,7 +85,7 @@ fn judge(path: &Path, acknowledged: u64, what: &str) -> u64 {
     last
 }
 
-/// Read acknowledgements until the pipe ends; the last one.
+/// Reads acknowledgements until the pipe ends, and returns the last.
 fn acknowledged(child: &mut Child) -> u64 {
     let mut bytes = Vec::new();
     child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
@@ -108,12 +108,12 @@ fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
     report::write("kill", &json);
 }
 
-/// What became of many writers.
+/// The counts of many killed writers.
 struct Killed {
     cycles: u64,
-    /// Before the first event.
+    /// Killed before the first event.
     early: u64,
-    /// Acknowledged.
+    /// Acknowledged events.
     events: u64,
 }
 
@@ -123,7 +123,7 @@ fn kill((layout, prefix): (Layout, &str), cycles: u64, seed: u64) -> Killed {
     let mut killed = Killed { cycles, early: 0, events: 0 };
     let mut dir = tempfile::tempdir().unwrap();
     for cycle in 0..cycles {
-        // A few lives of one log, so that each opening has a tail of the one before.
+        // A few lives of one log, so each opening meets the end of the last life.
         if cycle % 6 == 0 {
             dir = tempfile::tempdir().unwrap();
         }
@@ -152,7 +152,7 @@ fn kill((layout, prefix): (Layout, &str), cycles: u64, seed: u64) -> Killed {
     killed
 }
 
-/// Whether strace is there and may trace, with the reason printed if not.
+/// Whether strace works; prints the reason if not.
 fn strace_works() -> bool {
     let why = match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
         Ok(done) if done.status.success() => return true,
@@ -163,7 +163,7 @@ fn strace_works() -> bool {
     false
 }
 
-/// Run the reporting writer with one system call of one thread tampered with.
+/// Runs the reporting writer and tampers with one system call of one thread.
 fn traced(prefix: &str, path: &Path, call: &str, inject: &str) -> (Vec<String>, ExitStatus) {
     let direct = in_role("book::child", &format!("{prefix}report"), path);
     let mut command = Command::new("strace");
@@ -178,7 +178,7 @@ fn traced(prefix: &str, path: &Path, call: &str, inject: &str) -> (Vec<String>, 
     (text.lines().map(String::from).collect(), done.status)
 }
 
-/// The writer under strace: what each call gave, a line each, twelve events and a close.
+/// The writer under strace: twelve events and a close. Prints a line for each result.
 fn report(layout: Layout, path: &Path) {
     let (durability, layout) = (Durability::Manual, Some(layout));
     let options = Options::new().durability(durability).layout(layout);
@@ -188,7 +188,7 @@ fn report(layout: Layout, path: &Path) {
     };
     for _ in 0..12 {
         let number = book.last().unwrap() + 1;
-        // Long ones, which go by pwrite, after a few short ones.
+        // Long payloads, written by pwrite, after a few short ones.
         let (mug, jam) =
             if number % 4 == 0 { event_of(number, 300) } else { event_of(number, 250_000) };
         match book.append(mug, &jam) {
@@ -214,20 +214,20 @@ fn created(layout: Layout) -> tempfile::TempDir {
     dir
 }
 
-/// Highest number in the lines that begin with a word.
+/// The highest number in the lines that begin with a word.
 fn highest(lines: &[String], word: &str) -> u64 {
     let numbers = lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
     numbers.max().unwrap_or(0)
 }
 
-/// What is there after a run: all that was synced, in order, and byte-equal.
+/// After a run, every synced event is there, in order, and byte-equal.
 fn judge_report(path: &Path, lines: &[String], what: &str) {
     if !path.join("book.log").exists() {
         assert_eq!(highest(lines, "appended "), 0, "{what}");
         return;
     }
     let book = Book::append_to(path).unwrap_or_else(|e| panic!("{what}: {e}"));
-    // All that was appended: the process ended, the page cache did not.
+    // Every appended event: the process ended, the page cache did not.
     let last = book.last().unwrap();
     assert!(last >= highest(lines, "appended "), "{what}: {last} are there, {lines:?}");
     for deed in book.iter(..).unwrap() {
@@ -269,7 +269,7 @@ fn fails((layout, prefix): (Layout, &str)) {
             let first = lines.iter().position(|line| failed(&line));
             fired += usize::from(first.is_some());
             if let (Some(first), "fdatasync") = (first, call) {
-                // Never a success again on this handle once a sync failed.
+                // After a failed sync, this handle never reports success again.
                 let after = &lines[first + 1..];
                 assert!(
                     !after.iter().any(|line| line.starts_with("appended")),

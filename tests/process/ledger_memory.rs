@@ -1,4 +1,4 @@
-//! What a reader of a ledger's file holds in memory does not depend on the file.
+//! The memory of a reader of a ledger's file does not depend on the size of the file.
 //!
 //! A binary of its own, because it counts every allocation of the process; one test, because tests
 //! share the count.
@@ -52,11 +52,11 @@ fn a_reader_holds_a_record_and_a_block_whatever_the_file_has() {
             }
         });
         assert!(peak <= BOUND, "reading {bytes} bytes: {peak} reserved");
-        // Many readers that wait hold no blocks.
+        // Many waiting readers hold no blocks.
         let peak = peak_of(|| assert!(readers.iter().all(|reader| reader.records() > 0)));
         assert_eq!(peak, 0);
         ledger.remove(&fetched.removable.unwrap()).unwrap();
     }
-    // The count counts.
+    // Proves that the counter counts.
     assert!(peak_of(|| drop(vec![1u8; 10 << 20])) >= 10 << 20);
 }

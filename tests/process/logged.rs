@@ -1,6 +1,6 @@
-//! What goes to the `log` facade: damage that readers meet, recoveries that were not clean, marks and
-//! indices that could not be stored, segments that were dropped. The logger is the process's, so this
-//! is a binary of its own; each test reads the lines about its own path.
+//! Messages to the `log` facade: damage met by readers, unclean recoveries, marks and indexes that
+//! could not be stored, dropped segments. Each process has a single logger, hence a separate
+//! binary; each test reads the lines about its own path.
 
 #![allow(dead_code)]
 
@@ -20,13 +20,13 @@ use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
 const LARGE: wal::WalFormat = wal::WalFormat::segmented("wal-large", 1 << 20);
-/// With segments that hold more than one block of an index.
+/// With several blocks of an index in each segment.
 const LARGE_FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &LARGE];
 
 static LOGGED: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
 static HANDLERS: Mutex<Vec<Handler>> = Mutex::new(Vec::new());
 
-/// What is done with a line, besides keeping it.
+/// Handles a line, after the logger has kept it.
 type Handler = Arc<dyn Fn(&str) + Send + Sync>;
 
 struct Logger;
@@ -45,7 +45,7 @@ impl log::Log for Logger {
     fn flush(&self) {}
 }
 
-/// A log of this test alone, on a disk of its own.
+/// A log for a single test, on a disk of its own.
 fn place(format: &dyn Format, test: &str) -> (Sim, At) {
     static LOGGING: Once = Once::new();
     LOGGING.call_once(|| {
@@ -71,7 +71,7 @@ fn lines(at: &At) -> Vec<(Level, String)> {
     mine
 }
 
-/// What is logged of an error of reading.
+/// The logged line for an error of reading.
 fn line_of(walk: &Walk) -> (Level, String) {
     (Level::Warn, format!("damage met: {}", walk.error.as_ref().unwrap()))
 }
@@ -82,7 +82,7 @@ fn has_place_and_values(at: &At, line: &str, damage: &Damage) {
     assert!(line.contains(&damage.reason), "{line}");
 }
 
-/// Five records of 40 bytes, of which two are damaged.
+/// Five records of 40 bytes, two of them damaged.
 fn damaged(format: &dyn Format, test: &str) -> At {
     let (disk, at) = place(format, test);
     let events = views::plain(5, 40);
@@ -99,7 +99,7 @@ fn damaged(format: &dyn Format, test: &str) -> At {
         file.read_at(&mut was, byte).unwrap();
         file.write_at(&[was[0] ^ 1], byte).unwrap();
     }
-    // Without a mark only the records tell of the damage, so that a reader opens.
+    // Without a mark, only the records show the damage, so a reader can open the log.
     for name in ["mark", "index"] {
         let _ = disk.remove(&format.sidecar(&at.path).join(name));
     }
@@ -129,7 +129,7 @@ fn damage_that_a_reader_meets_is_logged_once_by_each_cursor() {
         {
             assert_eq!(lines(&at), [(Level::Warn, format!("damage met: {error}"))]);
         }
-        // Twice as many damages as cursors, and each of them once.
+        // Twice as many damages as cursors, each logged once.
         let skipped = log.forward(None, None, true);
         assert_eq!((skipped.records.len(), skipped.damages.len()), (3, 2), "{}", format.name());
         let logged = lines(&at);
@@ -144,7 +144,7 @@ fn damage_that_a_reader_meets_is_logged_once_by_each_cursor() {
     }
 }
 
-/// A range that begins after the damage is walked to over it, and has none.
+/// The reader walks over the damage to a range after the damage, and the range has none.
 #[test]
 fn damage_before_a_range_is_not_logged() {
     for format in FORMATS {
@@ -157,7 +157,7 @@ fn damage_before_a_range_is_not_logged() {
     }
 }
 
-/// They report each damage themselves.
+/// These calls report each damage themselves.
 #[test]
 fn verify_and_salvage_log_no_damage() {
     for format in FORMATS {
@@ -170,7 +170,7 @@ fn verify_and_salvage_log_no_damage() {
     }
 }
 
-/// A prefix or an end that is dropped under a cursor is no damage.
+/// A prefix or an end dropped under a cursor is no damage.
 #[test]
 fn a_truncation_under_a_cursor_is_not_logged_as_damage() {
     let (_, at) = place(&wal::TINY, "truncated");
@@ -249,7 +249,7 @@ fn a_segment_that_opening_sets_aside_is_logged() {
     }
 }
 
-/// A truncation that a crash interrupted was finished without a word.
+/// Opening finished an interrupted truncation silently.
 #[test]
 fn a_truncation_finished_on_opening_is_logged() {
     for format in [&wal::SINGLE, &wal::TINY] {
@@ -312,7 +312,7 @@ fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
         // An index block is 64 KiB.
         (0..4).for_each(|_| assert!(log.append(1, &[7; 40_000]).is_ok()));
         lines(&at);
-        // The index is begun at the first sync, by a creation.
+        // The first sync creates the index.
         disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::Create));
         log.sync().unwrap();
         let logged = lines(&at);
@@ -320,7 +320,7 @@ fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
         let line = format!("cannot store the index: injected ({})", index.display());
         assert_eq!(logged, [(Level::Warn, line)], "{}", format.name());
         disk.heal();
-        // The log has nothing to write then, and the mark has.
+        // At the close, the log has nothing to write, but the mark has.
         disk.inject(Fault::ever(1, What::Error(io::ErrorKind::Other)).of(Call::Write));
         log.close().unwrap();
         let logged = lines(&at);
@@ -359,8 +359,8 @@ fn slow_syncs_are_logged_and_fast_ones_are_not() {
     assert!(text.contains("limit 500.0ms"), "{text}");
 }
 
-/// These lines were logged while the log was locked: a handler that kept them in the same log waited
-/// for itself.
+/// The engine logged these lines while it held the log's lock: a handler that kept them in the same
+/// log waited for itself.
 #[test]
 fn a_handler_may_commit_to_the_log_that_a_line_is_about() {
     common::quickly(|| {
@@ -388,7 +388,7 @@ fn a_handler_may_commit_to_the_log_that_a_line_is_about() {
     });
 }
 
-/// The same of the events that a full ledger drops.
+/// The same for the events dropped by a full ledger.
 #[test]
 fn a_handler_may_append_to_the_ledger_that_a_line_is_about() {
     common::quickly(|| {

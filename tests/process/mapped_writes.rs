@@ -1,4 +1,4 @@
-//! The real disk: stores through a map, how to do without them, and files beyond 4 GiB.
+//! The real disk: stores through a map, disks without a map, and files beyond 4 GiB.
 #![cfg(target_os = "linux")]
 
 use deedbook::book::{Book, Options};
@@ -7,7 +7,7 @@ use crate::support::common;
 use crate::support::prelude::*;
 use common::{in_role, role};
 
-/// Small writes begin to go through the map after so many bytes.
+/// Small writes begin to go through the map after this many bytes.
 const UNMAPPED_BYTES: usize = 64 << 10;
 
 fn is_mapped(path: &Path) -> bool {
@@ -15,7 +15,7 @@ fn is_mapped(path: &Path) -> bool {
     maps.contains(path.to_str().unwrap())
 }
 
-/// A book with enough appended for a map, read back; whether there was a map at the end.
+/// Appends enough to a book for a map, and reads the book. Returns whether there was a map at the end.
 fn appends_are_mapped(path: &Path, storage: Disk) -> bool {
     let durability = Durability::Manual;
     let options = Options::new().durability(durability).storage(Arc::new(storage));
@@ -33,8 +33,8 @@ fn appends_are_mapped(path: &Path, storage: Disk) -> bool {
     mapped
 }
 
-/// Under `faulthandler` enabled late, another process that cut the log ended its writer, and there
-/// was no way to do without the map.
+/// Under `faulthandler` enabled late, a cut of the log by another process ended the writer, and
+/// nobody could turn the map off.
 #[test]
 fn a_disk_without_mapped_writes_maps_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn small_writes_beyond_4_gib_go_where_they_should() {
     let file: Box<dyn File> = Disk.create_new(&path, 0o600).unwrap();
     let far = (4u64 << 30) + 4096;
     file.write_at(b"first", 4096).unwrap();
-    // Sparse up to there, so that the space reserved is 1 MiB.
+    // Sparse up to this offset, to reserve only 1 MiB of space.
     file.set_len(far).unwrap();
     assert!(file.allocate(far + (1 << 20)).unwrap(), "this file system cannot reserve space");
     file.write_at(&vec![1; UNMAPPED_BYTES], far).unwrap();
@@ -88,6 +88,6 @@ fn small_writes_beyond_4_gib_go_where_they_should() {
         bytes
     };
     assert_eq!((read(4096, 5), read(at, 6)), (b"first".to_vec(), b"beyond".to_vec()));
-    // Where 32 bits would have put it.
+    // The place of a 32-bit offset.
     assert_eq!(read(at & 0xffff_ffff, 6), [0; 6]);
 }

@@ -1,7 +1,7 @@
 //! An event of any size is written, read, checked, converted and migrated in a few blocks of memory.
 //!
-//! A binary of its own, because it counts every allocation of the process; one test, because tests
-//! share the count. `DEEDBOOK_SLOW=1` takes an event of 3 GiB, 13 GB of disk, and minutes.
+//! A separate binary, because the test counts every allocation of the process; a single test, because tests share the
+//! count. `DEEDBOOK_SLOW=1` takes an event of 3 GiB, 13 GB of disk, and minutes.
 #![cfg(unix)]
 #![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
@@ -18,10 +18,10 @@ use crate::counting;
 use crate::support::prelude::*;
 use counting::peak_of;
 
-/// Parts, blocks of scanners, a batch; whatever the event has.
+/// Parts, blocks of scanners, a batch; independent of the event's size.
 const BOUND: u64 = 24 << 20;
 
-/// Bytes that no part repeats.
+/// Bytes without a repeated part.
 struct Pattern {
     at: u64,
 }
@@ -56,12 +56,12 @@ fn same(mut reader: impl Read, len: u64) {
     assert_eq!(at, len);
 }
 
-/// An environment with one event, then a short one, made by LMDB.
+/// An environment with one event of this length, then a short event, made by LMDB.
 fn make_environment(dir: &Path, len: u64) {
     fs::create_dir(dir).unwrap();
     let mut options = EnvOpenOptions::new();
     options.max_dbs(2).map_size((len as usize + (64 << 20)) & !0xffff);
-    // Without it LMDB writes a value with one call, of which Linux takes less than 2 GiB.
+    // Without the flag, LMDB writes a value with one call, and Linux takes less than 2 GiB a call.
     let env = unsafe { options.flags(EnvFlags::WRITE_MAP).open(dir).unwrap() };
     let txn = env.write_txn().unwrap();
     env.create_databases_and_commit(txn, |opener, txn| {
@@ -107,7 +107,7 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
             assert_eq!(book.append(8, b"after").unwrap(), 2);
             book.close().unwrap();
         });
-        // What recovery does without its notes.
+        // Recovery must also work without its notes.
         fs::remove_dir_all(path.join(".deedbook")).unwrap();
         within("open for writing", &mut || {
             let book = options.open(&path, Mode::Append).unwrap();
@@ -159,6 +159,6 @@ fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
     let book = Book::open(&dest).unwrap();
     same(book.jam_reader(1).unwrap(), len);
     assert_eq!(book.read(2).unwrap().jam, b"after");
-    // The count counts.
+    // Proves that the counter counts.
     assert!(peak_of(|| drop(vec![1u8; 100 << 20])) >= 100 << 20);
 }

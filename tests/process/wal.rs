@@ -1,4 +1,4 @@
-//! Write-ahead logs in processes that are killed, and in processes that may open few files.
+//! Write-ahead logs in killed processes, and in processes that may open few files.
 
 #![cfg(unix)]
 
@@ -22,7 +22,7 @@ fn start(role: &str, log: &Path) -> Child {
     child.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Not a test of its own: what the children run.
+/// Not a test: the children run this function.
 #[test]
 fn child() {
     let Some((role, log)) = role() else { return };
@@ -37,7 +37,7 @@ fn payload(thread: u32, i: u64) -> Vec<u8> {
     format!("{thread}:{i}:").into_bytes().repeat(1 + (i % 40) as usize)
 }
 
-/// Sixteen threads commit, and print what was acknowledged, until the process is killed.
+/// Sixteen threads commit, and print acknowledged commits, until the process is killed.
 fn appenders(log: &Path) {
     let wal = options(4096).open(log, Mode::Append).unwrap();
     let begin = wal.len().unwrap();
@@ -47,7 +47,7 @@ fn appenders(log: &Path) {
             scope.spawn(move || {
                 for i in begin.. {
                     let lsn = wal.commit(&payload(thread, i)).unwrap();
-                    // One write for each line, so that no line is torn but the last.
+                    // One write for each line: only the last line may be torn.
                     let line = format!("{lsn} {thread} {i}\n");
                     std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
                 }
@@ -110,8 +110,8 @@ fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
     assert!(acknowledged.len() as u64 > 10 * cycles);
 }
 
-/// A sync opened the directory of new segments: in a process that had all files open it failed, and the
-/// log was poisoned for good.
+/// A sync opened the directory of new segments. In a process without free descriptors the sync
+/// failed, and the log was poisoned for good.
 #[test]
 fn a_sync_needs_no_free_descriptor() {
     let dir = TempDir::new().unwrap();
@@ -129,7 +129,7 @@ fn no_file(log: &Path) {
     let wal = options(64).open(log, Mode::Append).unwrap();
     let lsns: Vec<_> = (0..5).map(|i| wal.append(&[i; 56]).unwrap()).collect();
     without_descriptors(|| wal.sync().unwrap());
-    // Where segments go, their names are synced, too.
+    // A truncation removes segments, so the next sync covers their names, too.
     wal.truncate_after(lsns[3]).unwrap();
     wal.append(&[8; 56]).unwrap();
     wal.append(&[9; 56]).unwrap();

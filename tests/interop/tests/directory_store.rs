@@ -1,7 +1,7 @@
-//! Directories written by the real transientdb crate, migrated to a ledger: finished files, the one
-//! being written, files of a store that died at any byte and was opened again, once or more often.
+//! Directories written by the real transientdb crate, migrated to a ledger: finished files, the file being written,
+//! files of a store that died at any byte and was opened again, once or more often.
 //!
-//! `DEEDBOOK_WRITE_VECTORS=1` writes what `tests/data/directory_store` has, for the tests of the crate.
+//! `DEEDBOOK_WRITE_VECTORS=1` writes `tests/data/directory_store`, for the tests of the crate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Events of all shapes: nested, with quotes, brackets and escapes in their strings, and arrays that
-/// a footer could close.
+/// Events of all shapes: nested, with quotes, brackets and escapes in their strings, and arrays
+/// that a footer could close.
 fn event(number: u64) -> Value {
     match mix(number) % 6 {
         0 => json!({"event": "page_view", "n": number}),
@@ -44,7 +44,7 @@ fn store(dir: &Path, max_file_size: usize) -> DirectoryStore {
     DirectoryStore::new(config).unwrap()
 }
 
-/// Append, and leave the last file as the death of the process does.
+/// Appends, and leaves the last file as a crash of the process does.
 fn written(dir: &Path, numbers: std::ops::Range<u64>, max_file_size: usize) {
     let mut store = store(dir, max_file_size);
     numbers.for_each(|number| { store.append(event(number)).unwrap(); });
@@ -104,8 +104,8 @@ fn files_that_a_later_store_finished_and_fetched_come_over() {
     assert!(reports.iter().all(|file| !file.active && file.rest_from.is_none()));
 }
 
-/// The next store completes what it finds with its own footer, whatever the last byte is, and leaves
-/// the file as it is if its validator refuses it: then the one after does it again.
+/// The next store completes the file with its own footer, after any last byte. If its validator
+/// refuses the result, the file stays unchanged, and the next store completes it again.
 #[test]
 fn a_store_that_died_at_any_byte_and_was_opened_again_loses_nothing_but_the_torn_event() {
     let dir = TempDir::new().unwrap();
@@ -128,7 +128,7 @@ fn a_store_that_died_at_any_byte_and_was_opened_again_loses_nothing_but_the_torn
             fs::write(&path, &whole[..cut]).unwrap();
             for again in 0..opened {
                 if again > 0 {
-                    // As if the renaming had not come to stable storage.
+                    // As if the renaming had not reached stable storage.
                     fs::rename(dir.path().join("1-events.temp"), &path).unwrap();
                 }
                 drop(store(dir.path(), 1 << 20));
@@ -167,7 +167,7 @@ fn the_vectors_of_the_crate_are_what_the_store_writes() {
             fs::copy(dir.path().join(name), vectors.join(name)).unwrap();
         }
     }
-    // All but the time, which is that of the finishing.
+    // Compares everything except the time of the footer.
     let shape = |path: PathBuf| {
         let text = fs::read_to_string(path).unwrap();
         let at = text.rfind("],\"sentAt\":\"").filter(|_| text.ends_with("\"}"));

@@ -1,5 +1,5 @@
 //! Both ways with the real crate: random histories of appends, closings and truncations, in both
-//! layouts, each step by one of the two, and all of it read by both after every step.
+//! layouts. Either program does a step, and both read the whole log after every step.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn read_by_us(path: &Path, segmented: bool) -> Records {
     wal.iter(..).unwrap().map(|r| r.unwrap()).map(|r| (r.lsn.0, r.payload)).collect()
 }
 
-/// What wal-db does with a log, whichever store is below it.
+/// Runs wal-db on a log, with either store below.
 macro_rules! theirs {
     ($path:expr, $segmented:expr, $wal:ident => $work:expr) => {
         if $segmented {
@@ -93,8 +93,8 @@ fn random_histories_written_by_both_are_read_by_both() {
                         wal.sync().unwrap();
                     });
                     if after.is_some() {
-                        // A log that ends below our mark has lost acknowledged records, for all we
-                        // know: a cut by another program goes with removing the mark.
+                        // A log that ends below our mark may have lost acknowledged records. After
+                        // a cut by another program, somebody must remove the mark.
                         remove_sidecar(&path, segmented);
                     }
                 }
@@ -147,7 +147,7 @@ fn a_prefix_dropped_by_one_is_dropped_for_the_other() {
     }
 }
 
-/// A writer of ours that died leaves zeros after its records; wal-db takes them for a torn tail.
+/// Our writer died and left zeros after its records; wal-db takes the zeros for a torn end.
 #[test]
 fn space_reserved_by_a_writer_that_died_is_a_torn_tail_there() {
     for segmented in [false, true] {
@@ -156,7 +156,7 @@ fn space_reserved_by_a_writer_that_died_is_a_torn_tail_there() {
         let wal = our_options(segmented).open(&path, deedbook::Mode::Create).unwrap();
         let records: Records =
             (0..40).map(|i| (wal.append(&payload(i)).unwrap().0, payload(i))).collect();
-        // As its files are now, with the writer still there.
+        // Copies the files with the writer still alive.
         if segmented {
             std::fs::create_dir(&copy).unwrap();
             for entry in std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap()) {
