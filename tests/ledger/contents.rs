@@ -1,4 +1,4 @@
-//! Which ledgers lie at a path: what proves one, and what does not.
+//! Discovery of the ledgers at a path.
 
 use deedbook::Result;
 use deedbook::jobs::Split;
@@ -11,7 +11,7 @@ fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     write_file(memory, &Path::new(DIR).join(name), bytes);
 }
 
-/// The bases found where these files lie.
+/// The bases that discovery reports for the given files.
 fn found(files: &[(&str, &[u8])]) -> Vec<String> {
     let (memory, options) = memory();
     memory.create_dir(Path::new(DIR)).unwrap();
@@ -45,7 +45,7 @@ fn an_intact_record_proves_a_ledger_and_a_name_does_not() {
     }
 }
 
-/// Damage in the first record must not make a ledger something else.
+/// Damage in the first record must not hide the ledger.
 #[test]
 fn a_record_after_damage_proves_it_as_well() {
     let whole = file_of(&events(0..3, 40));
@@ -73,8 +73,8 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
     assert_eq!(options.contents(DIR, None).unwrap_err().kind(), ErrorKind::Missing);
 }
 
-/// A kill while the counter was stored left its temporary file, which was taken for the counter of a
-/// second ledger, `events.tmp`: every reader asked which one was meant.
+/// A kill while the counter was stored left a temporary file. Discovery reported a second ledger `events.tmp`, and
+/// every reader asked for the base.
 #[test]
 fn what_a_kill_leaves_of_a_counter_is_no_second_ledger() {
     for k in 1.. {
@@ -96,7 +96,7 @@ fn what_a_kill_leaves_of_a_counter_is_no_second_ledger() {
     }
 }
 
-/// Storing the counter of `events` removed that of `events.tmp`, whose indexes began again at 0.
+/// Storing the counter of `events` removed the counter of `events.tmp`, whose indexes began again at 0.
 #[test]
 fn a_base_that_ends_as_a_temporary_file_does_keeps_its_counter() {
     let (_, options) = memory();
@@ -112,7 +112,7 @@ fn a_base_that_ends_as_a_temporary_file_does_keeps_its_counter() {
     assert_eq!(bases(DIR, &options).unwrap(), ["events", "events.tmp"]);
 }
 
-/// A reader that knows files by their indexes passed over all files of a ledger whose numbers began again.
+/// A reader that tracks files by index skipped all files of a ledger whose numbers began again.
 #[test]
 fn the_next_index_is_known_by_files_and_counter() {
     let (memory, options) = memory();
@@ -157,7 +157,7 @@ fn a_path_names_a_directory_or_one_file() {
     assert_eq!(refused("/spool/notes", None), ErrorKind::NotALog);
     assert_eq!(refused("/spool/3-events", None), ErrorKind::Missing);
     assert_eq!(refused("/none", None), ErrorKind::Missing);
-    // Checked and copied as a directory is.
+    // Checked and copied like a directory.
     let one = options.contents("/spool/9-events", None).unwrap();
     let reports = one.verify(&options, |_, _| Ok(())).unwrap();
     assert_eq!((reports.len(), reports[0].report.records), (1, 3));
@@ -165,7 +165,7 @@ fn a_path_names_a_directory_or_one_file() {
     assert_eq!((copied.len(), copied[0].report.records), (1, 3));
 }
 
-/// A file is cut between records, and each part read by itself.
+/// A file is split between records, and each part is read alone.
 #[test]
 fn parts_of_a_file_are_its_records() {
     let (memory, options) = memory();
@@ -188,13 +188,13 @@ fn parts_of_a_file_are_its_records() {
     assert!((4..20).contains(&cut().len()), "{}", cut().len());
     assert_eq!(read(cut(), OnCorrupt::Raise), payloads);
     let before = cut();
-    // A torn end is no part of it; what lies after damage is.
+    // The parts leave out a torn end, and include the records after damage.
     let file = memory.open(Path::new("/spool/0-events"), Access::Write).unwrap();
     file.set_len(whole.len() as u64 - 3).unwrap();
     assert_eq!(read(cut(), OnCorrupt::Raise), payloads[..4999]);
     assert_eq!(file.write_at(b"!", 12).unwrap(), 1);
     assert_eq!(read(cut(), OnCorrupt::Skip), payloads[1..4999]);
-    // Another file under that name is refused.
+    // The split refuses another file under the same name.
     file.write_at(&record(&events(7..8, 400)[0]), 0).unwrap();
     let other = LedgerFile::read_split(&before[0], &options, OnCorrupt::Raise, true);
     assert_eq!(other.unwrap_err().kind(), ErrorKind::NotALog);

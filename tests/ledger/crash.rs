@@ -1,4 +1,4 @@
-//! Power cuts and deaths at every storage call of every short history, on the simulated disk.
+//! Power cuts and process crashes at every storage call of every short history, on the simulated disk.
 
 use std::io::ErrorKind as Io;
 
@@ -71,7 +71,7 @@ fn every_short_history_survives_every_crash() {
             }
         }
     }
-    // Longer ones by chance, each crashed in its last step.
+    // Longer random histories, each crashed in the last step.
     let seed = report::number("DEEDBOOK_SEED", 1);
     for number in 0..report::number("DEEDBOOK_LEDGER_HISTORIES", 150) {
         let chance = mix(seed ^ mix(number));
@@ -85,8 +85,8 @@ fn every_short_history_survives_every_crash() {
     assert!(moments > histories && states > moments && second > moments);
 }
 
-/// The background syncs within the interval, also if nothing is appended any more; a crash at any of
-/// its calls takes nothing that was durable before.
+/// The background syncs within the interval, even if no appends follow. A crash at any call of the sync loses no
+/// durable event.
 // Promise: ledger-power-loss.
 #[test]
 fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
@@ -123,7 +123,7 @@ fn wait_until_durable(run: &Run) {
     }
 }
 
-/// The same by a store that had been open all the time: its own counter had long been durable.
+/// The same for a store that had been open all the time, with a durable counter of its own.
 #[test]
 fn nor_by_one_that_another_store_wrote_meanwhile() {
     let mut refusals = 0;

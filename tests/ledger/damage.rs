@@ -1,5 +1,5 @@
-//! A matrix of damage, held against an oracle that knows the byte layout and nothing of the crate:
-//! ends cut at every byte, every bit flipped, lost and repeated sectors.
+//! A matrix of damage, checked against an oracle that knows only the byte layout: ends cut at every byte, every bit
+//! flipped, lost and repeated sectors.
 
 use deedbook::ledger::{OnCorrupt, bases};
 
@@ -39,8 +39,8 @@ fn every_single_bit_flipped_costs_one_record() {
         let skipped = judge(&flipped, &format!("bit {bit}, record {hit}")).sent;
         let left: Vec<_> = all.iter().enumerate().filter(|(i, _)| *i != hit).collect();
         let left: Vec<_> = left.into_iter().map(|(_, payload)| payload.clone()).collect();
-        // A damaged length may lead to the end of the next record, as if that lay in the payload. Then
-        // it is not sent, and the file is kept.
+        // A damaged length may lead to the end of the next record, as if the payload contained the next record. Then
+        // the fetch withholds the next record and keeps the file.
         let but_the_next: Vec<_> = [&left[..hit], &left[left.len().min(hit + 1)..]].concat();
         ambiguous += u32::from(skipped != left);
         assert!(skipped == left || skipped == but_the_next, "bit {bit}, record {hit}");
@@ -55,7 +55,7 @@ fn every_single_bit_flipped_costs_one_record() {
 #[test]
 fn sectors_that_are_lost_or_repeated_never_make_a_record() {
     let seed = report::number("DEEDBOOK_SEED", 1);
-    // None is so short that a repeated sector repeats it.
+    // No record fits into a repeated sector.
     let rest = |n| (0..600).map(|i| mix(mix(n) ^ i) as u8).collect::<Vec<_>>();
     let long = |n| event(n, if n % 90 == 0 { 90_000 } else { 500 });
     let all: Vec<_> = (0..900).map(|n| [long(n), rest(n)].concat()).collect();
@@ -85,8 +85,7 @@ fn sectors_that_are_lost_or_repeated_never_make_a_record() {
     }
 }
 
-/// A payload that holds whole records, in a record that was cut: what lies in it is never sent by
-/// default.
+/// A torn record whose payload contains whole records: by default, the fetch never sends the inner records.
 // Promise: ledger-lengths-lie.
 #[test]
 fn records_inside_a_torn_record_are_not_sent() {
@@ -101,8 +100,8 @@ fn records_inside_a_torn_record_are_not_sent() {
     assert_eq!(fetch_all(&ledger)[0].1[2], outer);
 }
 
-/// One wrong bit made a length shorter, so that it led to a record inside the payload: the records there
-/// were sent. The checksum holds with the longer length, which comes first.
+/// One wrong bit shortened a length to end at a record inside the payload, and the fetch sent the inner records. The
+/// checksum holds with the longer length, which comes first.
 #[test]
 fn a_shortened_length_leads_to_no_record_inside() {
     let inner = record(&[b'i'; 120]);
@@ -116,8 +115,8 @@ fn a_shortened_length_leads_to_no_record_inside() {
     assert_eq!(skipped.sent, [event(0, 0), event(1, 0)]);
 }
 
-/// The payload of a torn record held records, and one that was damaged: after that one, the others were
-/// taken for the file's own.
+/// The payload of a torn record contained intact records and a damaged one. The fetch took the inner records after the
+/// damage for the file's own.
 #[test]
 fn damage_inside_a_torn_record_proves_nothing_after_it() {
     let inner = [file_of(&events(50..52, 0)), vec![0xee; 30], file_of(&events(52..54, 0))].concat();
@@ -129,9 +128,9 @@ fn damage_inside_a_torn_record_proves_nothing_after_it() {
     assert!(skipped.withheld > 0 && skipped.kept);
 }
 
-/// Lengths from a hostile file: huge, zero, beyond the end, beyond the limit. A length that leads beyond
-/// the end may be that of a torn record, and the intact records after it may lie in its payload: `skip`
-/// sent them. It withholds them, and the file goes to the quarantine whole.
+/// Lengths from a hostile file: huge, zero, beyond the end, beyond the limit. A record with a length beyond the end may
+/// be torn, and its payload may contain the intact records after it: `skip` sent them. Now `skip` withholds them, and
+/// the whole file goes to the quarantine.
 // Promise: ledger-lengths-lie.
 #[test]
 fn lengths_that_lie_are_damage() {
@@ -147,8 +146,8 @@ fn lengths_that_lie_are_damage() {
     }
 }
 
-/// The search for intact records in a hostile file ends before it would be quadratic. A rescue gave up
-/// at the same byte, so that the file seemed to hold nothing more and was removed with its last event.
+/// The search for intact records in a hostile file ends before it becomes quadratic. A rescue gave up at the same byte,
+/// and the file was removed with its last event.
 #[test]
 fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
     let mut hard = Vec::new();
@@ -160,8 +159,7 @@ fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
     assert!(quarantined.get("0-events") == Some(&bytes), "{:?}", quarantined.keys());
 }
 
-/// A record beyond the limit whose checksum holds is somebody's event, not a torn tail: `stop` removed
-/// its file, and so did `skip`.
+/// A record beyond the limit with a valid checksum is an event, not a torn tail: `stop` and `skip` removed the file.
 // Promise: ledger-lengths-lie.
 #[test]
 fn a_record_beyond_the_limit_goes_to_the_quarantine() {
@@ -183,8 +181,8 @@ fn a_record_beyond_the_limit_goes_to_the_quarantine() {
     }
 }
 
-/// A rescue of the quarantine looked for the limit in the quarantine's own `.deedbook`, which nothing
-/// writes, and left out the intact records that are longer than the usual limit.
+/// A rescue of the quarantine looked for the limit in the quarantine's own `.deedbook`, which nothing writes. The
+/// rescue left out intact records above the usual limit.
 #[test]
 fn a_rescue_of_the_quarantine_goes_by_the_limit_of_its_ledger() {
     let (memory, options) = memory();

@@ -1,5 +1,5 @@
-//! Files that a store may not open, as another user's in a directory that users share: what is
-//! promised of its own records holds, and everything else goes on.
+//! Files that a store may not open, such as another user's in a shared directory. The promises for the store's own
+//! records hold, and everything else goes on.
 
 use std::io::{self, ErrorKind as Io};
 
@@ -31,7 +31,7 @@ impl Shared {
         Self { storage: Around::on(disk.clone(), Denied::default()), disk }
     }
 
-    /// With one file of four events, which belongs to another user.
+    /// With another user's file of four events.
     fn with_a_file_of_another() -> Self {
         let shared = Self::new();
         put(&shared.storage, 0, &file_of(&events(0..4, 0)));
@@ -52,7 +52,7 @@ impl Shared {
         on(self.storage.clone()).durability(Durability::None).open(small(DIR, 100)).unwrap()
     }
 
-    /// What a power cut leaves, if it leaves as little as it can.
+    /// The events after a power cut that leaves as little as possible.
     fn after_a_power_cut(&self) -> Vec<Vec<u8>> {
         drain(&on(worst(&self.disk)).open(small(DIR, 100)).unwrap())
     }
@@ -72,7 +72,7 @@ impl Between for Denied {
     }
 }
 
-/// One file of root's, with the mode 0600, had a sync fail, and every append after it.
+/// One file of root's, with the mode 0600, made a sync and every later append fail.
 #[test]
 fn a_file_of_another_user_is_no_obstacle_to_a_sync() {
     let shared = Shared::with_a_file_of_another();
@@ -83,7 +83,7 @@ fn a_file_of_another_user_is_no_obstacle_to_a_sync() {
     ledger.append(&event(13, 0)).unwrap();
 }
 
-/// A process gave up its rights, could not open what it had written, and would have acknowledged it.
+/// A process without its former rights could not open its file. A sync would have acknowledged the file.
 #[test]
 fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
     let shared = Shared::with_a_file_of_another();
@@ -93,7 +93,7 @@ fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
     let error = refused(ledger.sync(), ErrorKind::Io);
     assert_eq!(error.path().unwrap(), Path::new("/spool/1-events"));
     assert_eq!(error.durable(), Some(Durable::Unknown));
-    // No sync has failed: the store goes on, and what it could open is durable.
+    // No sync has failed: the store goes on, and the opened files are durable.
     ledger.append(&event(13, 0)).unwrap();
     assert_eq!(shared.after_a_power_cut(), [events(0..4, 0), events(8..13, 0)].concat());
     shared.allow();
@@ -101,7 +101,7 @@ fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
     assert_eq!(shared.after_a_power_cut(), events(0..14, 0));
 }
 
-/// A sync that failed is reported once: what it did not reach would have been acknowledged later.
+/// Linux reports a failed sync once. A second sync would have acknowledged the unsynced records.
 #[test]
 fn a_sync_that_fails_refuses_every_later_append_also_without_durability() {
     let shared = Shared::new();
@@ -113,7 +113,7 @@ fn a_sync_that_fails_refuses_every_later_append_also_without_durability() {
     refused(ledger.sync(), ErrorKind::Poisoned);
 }
 
-/// With the oldest file another user's, no later one was dropped, and every append at the limit failed.
+/// If the oldest file was another user's, the store dropped no later file, and every append at the limit failed.
 #[test]
 fn a_full_ledger_drops_what_it_can() {
     let shared = Shared::with_a_file_of_another();
@@ -129,8 +129,8 @@ fn a_full_ledger_drops_what_it_can() {
     assert_eq!(listing(&shared.disk, Path::new(DIR))["0-events"], file_of(&events(0..4, 0)));
 }
 
-/// Such an error did not say that the record is not there, and a caller that appended it again could
-/// not know whether it came twice.
+/// The error did not say that the record is not there. After a retry, the caller could not know whether the ledger has
+/// the record twice.
 #[test]
 fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() {
     let shared = Shared::with_a_file_of_another();
@@ -144,8 +144,8 @@ fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() 
     assert_eq!(error.durable(), Some(Durable::No), "{error}");
 }
 
-/// Nearly all of the limit was taken by a file that could not be removed: the store's own events went, one
-/// after the other, and the append failed all the same.
+/// A file that could not be removed took nearly all of the limit. The store dropped its own events one after the other,
+/// and the append failed all the same.
 #[test]
 fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
     let shared = Shared::new();
@@ -153,7 +153,7 @@ fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
     put(&shared.storage, 0, &large);
     let bytes = |events: Vec<Vec<u8>>| file_of(&events).len() as u64;
     let (own, more) = (bytes(events(28..30, 0)), bytes(events(30..34, 0)));
-    // Too little by a byte, were all of its own dropped.
+    // One byte short, even if the store drops all of its own files.
     let limit = large.len() as u64 + more - 1;
     assert!(own < more);
     let options = on(shared.storage.clone()).bytes_total_max(limit).when_full(WhenFull::DropOldest);
@@ -169,7 +169,7 @@ fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
     assert_eq!(drain(&ledger), events(0..30, 0));
 }
 
-/// A reset stopped at the file, and left all later ones.
+/// A reset stopped at the denied file, and left all later files.
 #[test]
 fn a_reset_removes_all_that_it_can() {
     let shared = Shared::with_a_file_of_another();
@@ -180,8 +180,8 @@ fn a_reset_removes_all_that_it_can() {
     assert_eq!(names(&shared.disk, DIR), ["0-events"]);
 }
 
-/// A store that might not read the limit of its ledger took a longer record for damage, and moved an
-/// intact file to the quarantine.
+/// A store that could not read the limit of its ledger took a longer record for damage, and moved an intact file to the
+/// quarantine.
 #[test]
 fn a_store_that_may_not_read_the_limit_touches_no_file() {
     let (shared, long) = (Shared::new(), vec![b'x'; (1 << 20) + 1]);

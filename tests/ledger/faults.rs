@@ -1,5 +1,5 @@
-//! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can
-//! fail and stay honest.
+//! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can fail and stay
+//! honest.
 
 use std::io::ErrorKind as Io;
 
@@ -25,7 +25,7 @@ fn on_a_disk(durability: Durability) -> (Sim, LedgerStore) {
     (disk, ledger)
 }
 
-/// What of a run is counted.
+/// The counts of a run.
 #[derive(Default)]
 struct Met {
     fired: u64,
@@ -34,8 +34,8 @@ struct Met {
     poisoned: u64,
 }
 
-/// Run a script while a fault strikes. Whatever fails is a typed error, and what was acknowledged is
-/// there afterwards.
+/// Run a script while a fault strikes. Every failure is a typed error, and every acknowledged event is there
+/// afterwards.
 fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Result<bool, String> {
     let mut run = Run::new(durability);
     run.disk.inject(fault);
@@ -57,7 +57,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
             _ => met.unknown += 1,
         }
         if error.kind() == ErrorKind::Poisoned || run.store().ledger.is_none() {
-            // Given up and opened again, as a user would.
+            // Close and open again, as a user would.
             run.store().ledger = None;
             if let Err(error) = run.open() {
                 expect_typed(&error)?;
@@ -93,7 +93,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
                     Fault { times, ..Fault::once(k, what) },
                     &mut met,
                 ) {
-                    // No call is left to strike at; the others strike at some calls only.
+                    // No call is left to strike at. The other kinds of fault strike at some calls only.
                     Ok(fired) => !fired && matches!(what, What::Error(_) | What::Crash),
                     Err(failed) => {
                         let there = format!("{what:?} at call {k}, {times} times");
@@ -113,7 +113,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
     assert!(fired > 2000 && no > 500 && unknown > 100 && poisoned > 100);
 }
 
-/// After a write that fell short, what follows it in the file could be read as a part of it.
+/// After a short write, a reader could take the next bytes of the file for a part of the record.
 // Promise: ledger-call-fails.
 #[test]
 fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
@@ -131,7 +131,7 @@ fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
     }
 }
 
-/// Each append on a full disk used up an index: readers took the gap for files that were lost.
+/// Each append on a full disk used up an index: readers took the gap for lost files.
 #[test]
 fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
     let disk = Sim::new();
@@ -149,7 +149,7 @@ fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
     assert_eq!(drain(&ledger).len(), 3);
 }
 
-/// Each append on a full disk left an empty file behind, and at last no inodes either.
+/// Each append on a full disk left an empty file, and in the end used up all inodes.
 // Promise: ledger-full.
 #[test]
 fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
@@ -175,7 +175,7 @@ fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
         disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Sync));
         let error = refused(ledger.append_many(events(2..4, 0)), ErrorKind::Io);
         assert_eq!(error.durable(), Some(Durable::Unknown), "{error}");
-        // A later append was said to be perhaps in the ledger, though nothing of it was begun.
+        // The error of a later append said "perhaps in the ledger", though the append had not begun.
         for (refusal, durable) in [
             (refused(ledger.append(&event(4, 0)), ErrorKind::Poisoned), Durable::No),
             (refused(ledger.append_many(events(4..6, 0)), ErrorKind::Poisoned), Durable::No),
@@ -191,7 +191,7 @@ fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
     }
 }
 
-/// The error was a write that fell short, without the number that tells a full disk.
+/// The error was a short write, without the number of a full disk.
 #[test]
 fn a_short_write_on_a_full_disk_has_its_number() {
     let (disk, ledger) = on_a_disk(Durability::None);
@@ -204,8 +204,7 @@ fn a_short_write_on_a_full_disk_has_its_number() {
     assert_eq!(drain(&ledger), events(1..2, 0));
 }
 
-/// A fetch failed on a full disk, where the next index cannot be stored: nothing could be sent, and
-/// so no room was made.
+/// On a full disk, the next index cannot be stored. Fetches failed, so the sender could not make room.
 // Promise: ledger-full.
 #[test]
 fn what_a_full_disk_holds_is_sent_and_makes_room() {
@@ -217,7 +216,7 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
         disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
         let fetched = ledger.fetch(None, None).unwrap().unwrap();
         let shown_last = shown(&fetched).last().unwrap().0;
-        // The index was shown, and so it comes never again, not even after a power cut.
+        // The fetch has shown the index, so no later file may have the index, not even after a power cut.
         let comes_never_again = |is_sent: bool| {
             for choice in choices(&disk, 1000, 0) {
                 let disk = disk.crashes().build(&choice);
@@ -229,8 +228,8 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
             }
         };
         comes_never_again(false);
-        // The bytes of what was sent are the room for the index. Where they are not enough (XFS) the
-        // name stays without them: this failed, and a disk that the ledger had filled stayed full.
+        // The index takes the space of the sent records. If the space is too small (XFS), the name stays without the
+        // records. Removal failed, and a disk filled by the ledger stayed full.
         ledger.remove(&fetched.removable.unwrap()).unwrap();
         let sizes: Vec<_> = listing(&disk, Path::new(DIR)).values().map(Vec::len).collect();
         assert_eq!(sizes, [0], "{durability:?}");
@@ -243,8 +242,7 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
     }
 }
 
-/// A counter that could not be opened, or that the process might not read, was taken for none: an index
-/// that had been sent came again.
+/// The store ignored a counter that it could not open or read, and used a sent index again.
 #[test]
 fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
     for why in [Io::Other, Io::PermissionDenied] {
@@ -273,8 +271,8 @@ fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
     }
 }
 
-/// A name that another program took after the directory was listed ended the append, and a disk that
-/// lets no file be created was reported as a lock.
+/// An append failed if another program took the name after the directory was listed. A disk too full for a new file was
+/// reported as a lock.
 #[test]
 fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
     let mut passed_over = 0;
@@ -290,14 +288,14 @@ fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
     disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Create));
     let error = refused(ledger.append(&event(0, 0)), ErrorKind::Io);
     assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
-    // Also for the file after a full one, which is not tried twice.
+    // The same for the file after a full one, without a second try.
     disk.heal();
     ledger.append_many(events(0..2, 0)).unwrap();
     disk.inject(Fault::once(1, What::Error(Io::StorageFull)).of(Call::Create));
     refused(ledger.append(&event(2, 0)), ErrorKind::Io);
 }
 
-/// A batch that goes on in another file and fails there is in the ledger in part.
+/// A batch that fails in its second file is partly in the ledger.
 // Promise: ledger-call-fails.
 #[test]
 fn a_batch_that_is_there_in_part_says_so() {
@@ -309,7 +307,7 @@ fn a_batch_that_is_there_in_part_says_so() {
     assert_eq!(drain(&ledger), events(0..4, 0));
 }
 
-/// One file that cannot be read would have kept all later ones from being sent.
+/// One unreadable file would have kept all later files from being sent.
 // Promise: ledger-call-fails.
 #[test]
 fn a_file_that_cannot_be_read_holds_up_no_other() {
@@ -325,7 +323,7 @@ fn a_file_that_cannot_be_read_holds_up_no_other() {
     assert_eq!(drain(&ledger), events(0..6, 0), "nothing was removed");
 }
 
-/// It could not go to the quarantine, and no fetch gave anything.
+/// The file could not go to the quarantine, and no fetch returned anything.
 #[test]
 fn a_torn_file_on_a_full_disk_holds_up_no_other() {
     let (disk, ledger) = on_a_disk(Durability::None);
@@ -339,7 +337,7 @@ fn a_torn_file_on_a_full_disk_holds_up_no_other() {
     assert_eq!(names(&disk, DIR), ["1-events"]);
 }
 
-/// A file was emptied, as on a full disk, where the next index could not be read.
+/// If the next index could not be read, the removal emptied the file, as on a full disk.
 #[test]
 fn a_removal_that_fails_leaves_the_file_as_it_was() {
     let (disk, ledger) = on_a_disk(Durability::None);
@@ -351,7 +349,7 @@ fn a_removal_that_fails_leaves_the_file_as_it_was() {
     assert_eq!(drain(&ledger), events(0..3, 0));
 }
 
-/// A full ledger could not drop the file being written, and no sync came to it any more.
+/// A full ledger could not drop the file being written, and no sync reached the file any more.
 #[test]
 fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
     let disk = Sim::new();
@@ -371,7 +369,7 @@ fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
     }
 }
 
-/// Between opening a file and locking it another store may remove it.
+/// Another store may remove a file after the open and before the lock.
 #[test]
 fn a_file_that_goes_before_it_is_locked_is_no_error() {
     let mut passed_over = 0;

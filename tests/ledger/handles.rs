@@ -23,7 +23,7 @@ fn a_file_being_written_or_leased_is_left_out_by_others() {
     assert_eq!(fetch_all(&two), [(1, events(2..3, 0))]);
     one.append(&event(3, 0)).unwrap();
     assert_eq!(fetch_all(&one), [(0, [event(1, 0), event(3, 0)].to_vec())]);
-    // Files that were never leased or were given back are everybody's.
+    // Every handle may fetch a file that was never leased or was given back.
     two.close().unwrap();
     assert_eq!(fetch_all(&one).len(), 2);
     one.close().unwrap();
@@ -128,7 +128,7 @@ fn a_ledger_of_another_base_in_the_same_directory_is_another_ledger() {
     assert_eq!(a.base_filename(), "a");
 }
 
-/// A symbolic link, a directory and a FIFO with the name of a file are no files of the ledger.
+/// The ledger ignores a symbolic link, a directory and a FIFO with the name of a file.
 // Promise: ledger-odd-files.
 #[test]
 fn what_is_no_regular_file_is_left_alone() {
@@ -150,7 +150,7 @@ fn what_is_no_regular_file_is_left_alone() {
     refused(LedgerStore::new(small(linked.path(), 1000)), ErrorKind::NotALog);
 }
 
-/// The file of a store was removed under it: what is synced into it can never be sent.
+/// Another program removed the file of a store: no sender can fetch records synced into the file.
 // Promise: ledger-fsync-fails.
 #[test]
 fn a_sync_into_a_file_that_was_removed_is_an_error() {
@@ -166,7 +166,7 @@ fn a_sync_into_a_file_that_was_removed_is_an_error() {
     assert_eq!(drain(&again), events(3..4, 0));
 }
 
-/// A sync that had begun poisoned its store when the file was finished, sent and removed meanwhile.
+/// A sync poisoned the store if a sender finished, sent and removed the file meanwhile.
 #[test]
 fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
     let storage = Hooked::default();
@@ -187,8 +187,8 @@ fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
     storage.unwatch();
 }
 
-/// Another thread finished the file being written before the sync came to it. With a durability of
-/// none no file is noted, and the sync acknowledged records that a power cut took.
+/// Another thread finished the file being written before the sync reached the file. With durability none, no file is
+/// noted, and the sync acknowledged records that a power cut lost.
 #[test]
 fn a_file_that_is_finished_during_a_sync_is_synced() {
     let storage = Hooked::default();
@@ -202,7 +202,7 @@ fn a_file_that_is_finished_during_a_sync_is_synced() {
     let (begun, fetching, counted) =
         (AtomicBool::new(false), AtomicBool::new(false), syncs.clone());
     storage.watch(move |call| {
-        // The fetch stores the next index, and syncs that.
+        // The fetch stores and syncs the next index.
         if call != Event::Sync || fetching.load(Ordering::Acquire) {
             return false;
         }

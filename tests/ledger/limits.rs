@@ -47,7 +47,7 @@ fn a_full_ledger_rejects_and_keeps_what_it_has() {
         "three alone, two at once"
     );
     assert_eq!(stats.dropped_files, 0);
-    // A file is sent: there is room again.
+    // A sender removes a file: there is room again.
     let fetched = ledger.fetch(Some(1), None).unwrap().unwrap();
     ledger.remove(&fetched.removable.unwrap()).unwrap();
     ledger.append_many(events(31..35, 0)).unwrap();
@@ -84,7 +84,7 @@ fn what_another_store_writes_is_not_dropped() {
     let other = on(memory.clone()).open(small(DIR, 2000)).unwrap();
     other.append_many(events(0..29, 0)).unwrap();
     ledger.append(&event(50, 0)).unwrap();
-    // Only this store's own file can go, and it does.
+    // The store can drop only its own file, and does.
     ledger.append_many(events(51..53, 0)).unwrap();
     assert_eq!(ledger.stats().dropped_records, 1);
     let error = refused(ledger.append_many(events(60..63, 0)), ErrorKind::Io);
@@ -147,14 +147,14 @@ fn as_many_files_are_dropped_as_it_takes() {
     assert_eq!(ledger.stats().dropped_records, 12);
 }
 
-/// A count from before another store sent everything had the events dropped that came since.
+/// A count from before another store sent everything made the store drop newer events.
 #[test]
 fn what_another_store_sent_makes_room_before_anything_is_dropped() {
     let (memory, ledger) = limited(WhenFull::DropOldest);
     let sender = on(memory).open(small(DIR, 100)).unwrap();
     ledger.append_many(events(0..28, 0)).unwrap();
     assert_eq!(send(&sender).len(), 7, "all of them");
-    // Within the second for which a count holds.
+    // Within the second in which a count is valid.
     events(28..48, 0).iter().for_each(|payload| {
         ledger.append(payload).unwrap();
     });
@@ -163,7 +163,7 @@ fn what_another_store_sent_makes_room_before_anything_is_dropped() {
     assert_eq!(drain(&ledger), events(28..48, 0));
 }
 
-/// What it had dropped was not counted, and as much was dropped again by the next append.
+/// The store did not count the files dropped before the error. The next append dropped as much again.
 #[test]
 fn a_drop_that_failed_in_part_counts_what_went() {
     let disk = Sim::new();
@@ -183,7 +183,7 @@ fn a_drop_that_failed_in_part_counts_what_went() {
     assert_eq!(drain(&ledger), events(12..40, 0));
 }
 
-/// Its bytes were counted for a second more, and what would have fitted was refused.
+/// The store counted the quarantined bytes for another second, and refused records that fit.
 #[test]
 fn what_goes_to_the_quarantine_makes_room() {
     let (memory, ledger) = limited(WhenFull::Reject);
@@ -234,7 +234,7 @@ fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
         let ledger = options.open(small(DIR, 1000)).unwrap();
         ledger.append_many(events(0..20, 0)).unwrap();
         assert!(ledger.try_append(&event(20, 0)).unwrap().is_some());
-        // The file has room, the limit of all files has none.
+        // The file has room, but the total limit has none.
         assert_eq!(held(&memory), 992);
         assert!(ledger.try_append(&event(21, 0)).unwrap().is_none());
         let stats = ledger.stats();
@@ -242,7 +242,7 @@ fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
     }
 }
 
-/// After each removal the next append opened every file in the ledger: draining took the square of them.
+/// After each removal the next append opened every file in the ledger: draining took quadratic time.
 #[test]
 fn the_next_append_after_a_removal_opens_no_other_file_where_it_fits() {
     let (memory, opened) = (Memory::new(), Arc::new(AtomicUsize::new(0)));
@@ -265,6 +265,6 @@ fn the_next_append_after_a_removal_opens_no_other_file_where_it_fits() {
         counts += usize::from(opened.load(Ordering::Relaxed) - before >= 20);
     }
     assert_eq!(held(&memory), 21 * 32);
-    // Where the old count leaves no room, there is a new one.
+    // If the old count leaves no room, the store counts again.
     assert!((1..15).contains(&counts), "{counts} of 30");
 }

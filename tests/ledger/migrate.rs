@@ -1,5 +1,5 @@
-//! Files of a DirectoryStore come over: whole ones, torn and damaged ones, after any interruption.
-//! `tests/interop` does the same beside the crate that writes them.
+//! Migration of DirectoryStore files: whole, torn and damaged files, after any interruption. `tests/interop` does the
+//! same with the crate that writes the files.
 
 use deedbook::Result;
 use deedbook::ledger::{FileMigration, LedgerConfig, Migration, Options};
@@ -27,14 +27,14 @@ fn run(options: &Options) -> Result<Vec<FileMigration>> {
     Migration::new(OLD, BASE).run(config(), options, |_, _| Ok(()))
 }
 
-/// What is in the ledger, as text.
+/// The events in the ledger, as text.
 fn events(options: &Options) -> Vec<String> {
     let ledger = options.open(config()).unwrap();
     let text = |payload: Vec<u8>| String::from_utf8(payload).unwrap();
     drain(&ledger).into_iter().map(text).collect()
 }
 
-/// Migrate one file: what became of it, and what is in the ledger.
+/// Migrate one file. Returns the report, the events and the storage.
 fn migrated(name: &str, bytes: impl AsRef<[u8]>) -> (FileMigration, Vec<String>, Memory) {
     let (memory, options) = memory();
     old(&memory, name, bytes);
@@ -110,7 +110,7 @@ fn whatever_a_store_may_leave_after_the_events_is_the_end() {
             assert!(quarantined(&memory).is_empty());
         }
     }
-    // A file without an event, and one whose header a failed finishing left out.
+    // A file without an event, and a file whose header a failed finishing left out.
     for (text, expected) in [
         (String::new(), &[][..]),
         (HEADER.into(), &[]),
@@ -126,7 +126,7 @@ fn whatever_a_store_may_leave_after_the_events_is_the_end() {
     }
 }
 
-/// A footer closes a torn array, or an object around one: what looks like an event is none.
+/// A footer closes a torn array, or an object around an array: the result looks like an event.
 #[test]
 fn a_torn_event_that_a_footer_seems_to_complete_is_not_taken() {
     for (torn, name) in [
@@ -153,7 +153,7 @@ fn a_torn_event_that_a_footer_seems_to_complete_is_not_taken() {
             assert!(report.removed && report.set_aside.is_some());
         }
     }
-    // The last event of a file that no store finished may be cut at any byte.
+    // An unfinished file may end at any byte of its last event.
     for cut in 1..EVENTS[4].len() {
         let (report, events, _) = migrated("7-events", format!("{HEADER}{}", &EVENTS[4][..cut]));
         assert_eq!((events.len(), report.rest_from), (0, Some(HEADER.len() as u64)), "{cut}");
@@ -216,7 +216,7 @@ fn damage_at_any_byte_leaves_the_events_before_it_and_no_byte_is_lost() {
             for (event, text) in events.iter().zip(&EVENTS[..before]) {
                 assert_eq!(event, text.as_bytes(), "{there}");
             }
-            // What did not become an event is set aside.
+            // The quarantine has every byte that did not become an event.
             let end = report.rest_from.map_or(bytes.len(), |from| from as usize);
             for event in &events {
                 assert!(bytes[..end].windows(event.len()).any(|there| there == event), "{there}");
@@ -259,7 +259,7 @@ fn files_go_by_number_and_names_outside_the_grammar_are_nobody_s() {
     let expected = ["2-events", "9-events.temp", "10-events.temp", "11-events"];
     assert_eq!(events(&options), expected.map(|name| format!("\"{name}\"")));
     assert_eq!(listing(&memory, Path::new(OLD)).len(), others.len());
-    // The store replaces whatever follows the last full stop of the base.
+    // The store replaces the text after the last full stop of the base.
     old(&memory, "20-my.events", batch(&["20"]) + ",");
     old(&memory, "21-my.temp", batch(&["21"]) + FOOTER);
     let migration = Migration::new(OLD, "my.events");
@@ -300,13 +300,13 @@ fn what_cannot_be_migrated_is_refused() {
     let error = refused(run(&short), ErrorKind::TooLarge);
     let at = batch(&EVENTS[..2]).len() as u64;
     assert_eq!((error.path(), error.offset()), (Some(Path::new("/old/1-events")), Some(at)));
-    // As in a torn event, which need not be too long: its end is not known.
+    // The same for a torn event of unknown length.
     old(&memory, "0-events", batch(&["{}", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"]));
     assert_eq!(refused(run(&short), ErrorKind::TooLarge).path(), error.path());
     assert_eq!(listing(&memory, Path::new(OLD)).len(), 1, "the torn one is done");
 }
 
-/// At every call of a migration: the process dies, or the power goes, and it is done again.
+/// The process crashes or the power fails at each call of a migration, and a second run completes it.
 #[test]
 fn a_migration_cut_off_at_any_call_loses_nothing_and_repeats_one_file_at_most() {
     let disk = Sim::new();
@@ -314,7 +314,7 @@ fn a_migration_cut_off_at_any_call_loses_nothing_and_repeats_one_file_at_most() 
     for (name, events, end) in files {
         old(&disk, name, batch(events) + end);
     }
-    // All of it is on the disk.
+    // The disk has every byte of the old files.
     let disk = disk.crashes().build(&choices(&disk, 2, 0)[1]);
     let options = |disk: &Sim| Options::new().storage(Arc::new(disk.clone()));
     disk.record();
@@ -364,8 +364,8 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether the whole array is JSON to another parser. What the two see differently is left out:
-/// lone surrogates, numbers beyond f64, and a comma at the end, which a store may leave.
+/// Whether the whole array is JSON to another parser. `None` if the two parsers differ: lone surrogates, numbers beyond
+/// f64, and a trailing comma, which a store may leave.
 fn by_serde(inside: &[u8]) -> Option<Option<Vec<Value>>> {
     let trimmed = inside.trim_ascii_end();
     if trimmed.ends_with(b",") || inside.windows(2).any(|two| two == b"\\u") {
@@ -373,7 +373,7 @@ fn by_serde(inside: &[u8]) -> Option<Option<Vec<Value>>> {
     }
     match serde_json::from_slice(&[b"[", inside, b"]"].concat()) {
         Err(e) if e.to_string().contains("number out of range") => None,
-        // What is left over may be a torn footer.
+        // The last bytes may be a torn footer.
         Err(_) if (1..FOOTER.len()).any(|len| inside.ends_with(&FOOTER.as_bytes()[..len])) => None,
         parsed => Some(parsed.ok()),
     }
@@ -387,7 +387,7 @@ proptest! {
     ) {
         let texts: Vec<String> = values.iter().map(Value::to_string).collect();
         let parts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        // Whether a number at the very end is complete, nobody can know.
+        // Nobody can know whether a number at the very end is complete.
         let number = values.last().is_some_and(Value::is_number);
         let end = if finished || number { FOOTER } else { "" };
         let (report, events, _) = migrated("1-events", batch(&parts) + end);

@@ -1,4 +1,4 @@
-//! Real processes: writers and senders that are killed at any moment.
+//! Real processes: writers and senders, killed at any moment.
 #![cfg(unix)]
 
 use std::fs::OpenOptions;
@@ -15,16 +15,16 @@ use crate::support::prelude::*;
 use crate::support::report;
 
 const FIRST: &str = "DEEDBOOK_FIRST";
-/// Each writer's numbers begin at a multiple of this.
+/// The numbers of each writer begin at a multiple of `NUMBERS_EACH`.
 const NUMBERS_EACH: u64 = 100_000;
 const DURABILITIES: [&str; 4] = ["none", "rotate", "always", "interval:3"];
 
-/// This test binary once more, in a role.
+/// Run this test binary again, in a role.
 fn start(role: &str, place: &Path, first: u64) -> Child {
     in_role("processes::child", role, place).env(FIRST, first.to_string()).spawn().unwrap()
 }
 
-/// Not a test of its own: what the children run.
+/// Not a real test: the code that the child processes run.
 #[test]
 fn child() {
     let Some((role, place)) = role() else { return };
@@ -37,8 +37,7 @@ fn child() {
     }
 }
 
-/// A child made by a fork: its copy of the handle refuses, its end frees nothing of the parent's, and
-/// a handle of its own works.
+/// A child made by a fork: the inherited handle refuses, its end frees nothing of the parent's, and a new handle works.
 #[allow(unsafe_code)]
 fn fork(place: &Path) {
     let dir = place.join("spool");
@@ -86,7 +85,7 @@ fn open(dir: &Path, durability: &str) -> LedgerStore {
     options.open(small(dir, 6000)).unwrap()
 }
 
-/// Append, and print on stderr what must survive, 8 bytes a time.
+/// Append, and print the end of the acknowledged numbers on stderr, 8 bytes a time.
 fn write_for_ever(durability: &str, place: &Path, first: u64) {
     let ledger = open(&place.join("spool"), durability);
     let mut acknowledge = std::io::stderr();
@@ -103,7 +102,7 @@ fn write_for_ever(durability: &str, place: &Path, first: u64) {
     }
 }
 
-/// Send to a file, a line for each event, and remove what was sent.
+/// Send to a file, a line for each event, and remove the sent files.
 fn send_for_ever(place: &Path) {
     let ledger = open(&place.join("spool"), "none");
     let mut sent = OpenOptions::new().append(true).create(true).open(place.join("sent")).unwrap();
@@ -121,7 +120,7 @@ fn send_for_ever(place: &Path) {
     }
 }
 
-/// Kill it; the number before which all events were acknowledged.
+/// Kill the writer. Returns the end of the acknowledged numbers.
 fn kill(mut child: Child, first: u64) -> u64 {
     child.kill().unwrap();
     let mut bytes = Vec::new();
@@ -133,7 +132,7 @@ fn kill(mut child: Child, first: u64) -> u64 {
     last.map_or(first, |last| u64::from_le_bytes(last.try_into().unwrap()))
 }
 
-/// How often each event arrived, and that none arrived under another file's number.
+/// How often each event arrived. No event may arrive under another file's number.
 #[derive(Default)]
 struct Arrived {
     times: BTreeMap<u64, u32>,
@@ -147,7 +146,7 @@ impl Arrived {
         assert_eq!(file, index, "event {number} came from two files");
     }
 
-    /// All that this writer acknowledged, in order, and at most one portion more.
+    /// Every event that this writer acknowledged arrived, in order, and at most one more portion.
     fn judge(&self, first: u64, end: u64, what: &str) {
         for number in first..end {
             assert!(self.times.contains_key(&number), "{what}: event {number} is lost");
@@ -159,7 +158,7 @@ impl Arrived {
     }
 }
 
-/// Send at most so many times; writers that live may be quicker.
+/// Send a limited number of times: live writers may be quicker.
 fn drain(ledger: &LedgerStore, arrived: &mut Arrived, times: usize) {
     for _ in 0..times {
         let Some(fetched) = ledger.fetch(Some(9), None).unwrap() else { return };
@@ -174,8 +173,7 @@ fn drain(ledger: &LedgerStore, arrived: &mut Arrived, times: usize) {
     }
 }
 
-/// Three writers at once, each of them killed, while another process sends: every acknowledged event
-/// arrives, and none twice.
+/// Three writers at once, each killed while another process sends: every acknowledged event arrives exactly once.
 // Promise: ledger-kill.
 #[test]
 fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
@@ -214,8 +212,8 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
     println!("{} writers killed, {acknowledged} events acknowledged", 3 * cycles);
 }
 
-/// Senders killed while two writers go on: every event arrives, and twice only what a sender had
-/// fetched when it died.
+/// Senders killed while two writers go on: every event arrives, and only events that a killed sender had fetched arrive
+/// twice.
 // Promise: ledger-kill.
 #[test]
 fn senders_killed_at_any_moment_send_everything_at_least_once() {
@@ -258,7 +256,7 @@ fn senders_killed_at_any_moment_send_everything_at_least_once() {
     assert!(by_senders > 0, "no sender lived long enough");
 }
 
-/// The lock of a process that was killed is gone with it; that of one that lives is not.
+/// The lock of a killed process is gone, and the lock of a live process is not.
 #[test]
 fn a_file_is_locked_as_long_as_its_writer_lives() {
     let place = tempfile::tempdir().unwrap();
@@ -278,7 +276,7 @@ fn a_file_is_locked_as_long_as_its_writer_lives() {
     assert_eq!(fetch_all(&ledger), [(0, events(0..1, 0))]);
 }
 
-/// Append one event, say so, and go on holding its file.
+/// Append one event, report it, and hold the file.
 fn hold(place: &Path) {
     let ledger = open(&place.join("spool"), "none");
     ledger.append(&event(0, 0)).unwrap();

@@ -1,4 +1,4 @@
-//! What is removed, and that nothing else is.
+//! Removal takes the named files, and no others.
 
 use deedbook::ledger::Removable;
 
@@ -26,7 +26,7 @@ fn each_file_is_removed_by_itself_and_twice_is_fine() {
     assert!(ledger.has_data().unwrap());
 }
 
-/// A removable that was only a path would have taken the file that came in the place of the first.
+/// A removable with only a path would have removed the new file of the same name.
 // Promise: ledger-several.
 #[test]
 fn a_file_that_took_the_name_of_a_removed_one_stays() {
@@ -46,7 +46,7 @@ fn indexes_never_repeat_also_after_every_file_was_removed() {
     let (memory, options) = memory();
     let mut seen = Vec::new();
     for life in 0..5u64 {
-        // Two handles at once, each with an idea of its own of what comes next.
+        // Two handles at once, each with its own next index.
         let (one, two) =
             (options.open(small(DIR, 1000)).unwrap(), options.open(small(DIR, 1000)).unwrap());
         for round in 0..3 {
@@ -171,13 +171,13 @@ fn files_are_listed_without_a_store() {
     let found = on(memory.clone()).files(DIR, BASE).unwrap();
     let shown: Vec<_> = found.iter().map(|file| (file.index, file.bytes, file.active)).collect();
     assert_eq!(shown, [(3, 64, false), (4, 32, true)]);
-    // A file that is being written can be read.
+    // Readers can read a file during writing.
     let active = on(memory.clone()).open_file(&found[1].path).unwrap();
     assert_eq!(active.iter().unwrap().next().unwrap().unwrap().payload, event(5, 0));
     assert_eq!(listing(&memory, Path::new(DIR)), before);
 }
 
-/// A sender that died may have noted what it was sending.
+/// A sender may note its removables before a crash.
 #[test]
 fn a_removable_named_again_by_its_parts_removes_the_same_file() {
     let (memory, options) = memory();

@@ -1,4 +1,4 @@
-//! When files begin and end, and what they are called.
+//! When files begin and end, and the names of files.
 
 use deedbook::Batch;
 use deedbook::ledger::{LedgerFormat, Options, Position};
@@ -157,7 +157,7 @@ fn records_are_refused_by_their_length_and_nothing_is_written() {
     ledger.append(&[b'x'; 10]).unwrap();
 }
 
-/// A store with the usual limit would have taken the long records of another one for damage.
+/// A store with the usual limit would have taken another store's long records for damage.
 #[test]
 fn a_higher_limit_holds_for_the_stores_that_fetch() {
     let (memory, options) = memory();
@@ -198,8 +198,8 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
-/// A store lists the files once, before its first one; then it takes the next name, and lists again
-/// only if another store has it.
+/// A store lists the files before its first file. Later the store takes the next name, and lists again only if another
+/// store has the name.
 #[test]
 fn a_store_goes_on_after_the_files_that_others_created_since() {
     let (memory, options) = memory();
@@ -208,7 +208,7 @@ fn a_store_goes_on_after_the_files_that_others_created_since() {
     let path_of = |index| Path::new(DIR).join(format!("{index}-{BASE}"));
     let full = vec![b'x'; 200];
     one.append(&full).unwrap();
-    // More than the names that are tried one after the other.
+    // More than the number of names that a store tries in turn.
     for _ in 1..=1100 {
         two.append(&full).unwrap();
     }
@@ -222,7 +222,7 @@ fn a_store_goes_on_after_the_files_that_others_created_since() {
     assert_eq!(sizes(&memory).len(), 1105);
 }
 
-/// Each finished file was held open until so many bytes had come, and at last no file could be opened.
+/// Each finished file stayed open until enough bytes had come, and in the end no file could be opened.
 #[cfg(target_os = "linux")]
 #[test]
 fn files_that_wait_for_a_sync_are_bounded() {

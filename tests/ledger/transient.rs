@@ -1,12 +1,11 @@
-//! The interface that stores share; the lifecycle of the specification is an example of
-//! `TransientDB`.
+//! The common interface of the stores. The lifecycle of the specification is an example of `TransientDB`.
 
 use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, Payloads, TransientDB};
 use serde_json::json;
 
 use crate::support::ledger::spool::{events, in_memory, payloads};
 
-/// Append from threads, fetch in parts, remove each once it was sent: one test for every store.
+/// Append from threads, fetch in parts, remove each sent part: one test for every store.
 fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {
     let db = TransientDB::new(store);
     assert!(!db.has_data().unwrap());
@@ -62,7 +61,7 @@ fn what_was_not_removed_is_fetched_again() {
     assert_eq!(left, [events(0..1, 0), events(2..3, 0)].concat());
 }
 
-/// What threads and other languages rely on.
+/// Threads and other languages depend on these bounds.
 #[test]
 fn handles_and_readers_may_go_to_other_threads() {
     fn shared<T: Send + Sync + 'static>() {}

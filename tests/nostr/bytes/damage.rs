@@ -1,4 +1,4 @@
-//! Damaged pages: named with their place and both values, and intact records after them are given.
+//! The reader reports damaged pages with their place and both values, and returns the intact records after them.
 
 use deedbook::ErrorKind;
 use deedbook::nostr::Event;
@@ -14,8 +14,7 @@ fn five() -> Vec<Event> {
     [100, 0, 15_000, 300, 200].iter().enumerate().map(|(i, &len)| event_of(i as u32, len)).collect()
 }
 
-/// What is read of the segment, by the numbers of its pages: events by number, damage by its pages
-/// and reason.
+/// The contents of the segment by page number: events by number, damage by its pages and reason.
 fn summary(bytes: &[u8]) -> Vec<String> {
     let page = |offset: u32| offset as usize / PAGE;
     let known = five();
@@ -31,7 +30,7 @@ fn summary(bytes: &[u8]) -> Vec<String> {
     read(&open(bytes).unwrap()).into_iter().map(line).collect()
 }
 
-/// A damage, what is read of it, and at which page each event is then; 0 for one that is lost.
+/// A damage, its report, and the page of each event afterwards, or 0 for a lost event.
 type Case = (fn(&mut Vec<u8>), &'static str, [usize; 5]);
 
 fn zero(bytes: &mut [u8], page: usize) {
@@ -46,7 +45,7 @@ fn orphan(bytes: &mut Vec<u8>, page: usize) {
 
 const CASES: [Case; 12] = [
     (|_| {}, "", [1, 2, 3, 7, 8]),
-    // What is last now has the chunk of what was last.
+    // The new last page has the chunk of the old last page.
     (
         |b| drop(b.drain(4 * PAGE..5 * PAGE)),
         "3-5: chunk_len 2897, left of the record 4090",
@@ -68,7 +67,7 @@ const CASES: [Case; 12] = [
         "2-3: continuation pages 1, records before them 0",
         [1, 4, 5, 9, 10],
     ),
-    // After a record that goes on itself, and at the very beginning.
+    // After a multi-page record, and at the very beginning.
     (|b| orphan(b, 7), "7-7: continuation pages 1, records before them 0", [1, 2, 3, 8, 9]),
     (|b| orphan(b, 1), "1-1: continuation pages 1, records before them 0", [2, 3, 4, 8, 9]),
 ];
@@ -125,7 +124,7 @@ fn the_last_page_need_not_be_padded_and_space_reserved_ahead_is_no_damage() {
     let ahead = [&bytes[..], &[0; 5 * PAGE]].concat();
     let segment = open(&ahead).unwrap();
     assert_eq!((events(&segment), segment.end()), (five(), 9 * PAGE as u32));
-    // The reference pads none of its last pages.
+    // The reference pads no last page.
     assert!(!data("data.0.seg").len().is_multiple_of(PAGE));
 }
 
@@ -150,7 +149,7 @@ fn a_segment_cut_anywhere_gives_the_records_before() {
     }
 }
 
-/// With a trailer, no flipped bit passes: one record is damaged, and all others are given.
+/// With a trailer, no flipped bit passes: the reader loses one record, and returns all others.
 // Promise: store-damage.
 #[test]
 fn every_flipped_byte_is_found_in_its_record() {

@@ -22,7 +22,7 @@ fn written(segment: u32, records: &[Vec<u8>]) -> Vec<u8> {
     let memory = Memory::new();
     let path = Path::new(PATH);
     let mut segment = Segment::create(&memory, path, segment, 4096, CREATED_AT, 0o600).unwrap();
-    // One by one and together must be the same.
+    // Single and batched appends must write the same bytes.
     let (first, rest) = records.split_first().unwrap();
     segment.append(&[first]).unwrap();
     let rest: Vec<&[u8]> = rest.iter().map(Vec::as_slice).collect();
@@ -125,7 +125,7 @@ fn a_segment_of_the_extension_is_written_byte_for_byte() {
         let mut bytes = Vec::new();
         encode_stored(&stored, trailer, 4096, &mut bytes).unwrap();
         records.push(bytes);
-        // Of a short value, the crate makes no fragment; everything else has the golden bytes.
+        // The crate writes a short value without a fragment. All other bytes are golden.
         let event = Event { tags: event.tags[..3].to_vec(), ..event };
         let mut bytes = Vec::new();
         encode(&event, Flags(0), trailer, 4096, &mut bytes).unwrap();
@@ -144,14 +144,14 @@ fn lost_names_are_found_by_the_id_or_the_event_is_lossy() {
     let names = |event: &Event| -> Vec<String> {
         event.tags.iter().map(|tag| tag.first().cloned().unwrap_or_default()).collect()
     };
-    // As the reference itself reads it.
+    // As the reference reads the event.
     assert_eq!(names(&first.event.to_event()), ["d", "t", "p", "a", "e", "?", "\u{C3}"]);
     assert_eq!(recover(&first.event), Names::Recovered(expected[0].clone()));
     let second = segment.read(8192, &mut buf).unwrap();
     assert_eq!(recover(&second.event), Names::Intact);
     assert_eq!(second.event.to_event(), expected[1]);
 
-    // A name that is not known.
+    // An unknown name.
     let mut unknown = expected[0].clone();
     unknown.tags[1][0] = "t-unknown".into();
     unknown.id = unknown.canonical_id();

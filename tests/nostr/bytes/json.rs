@@ -1,4 +1,4 @@
-//! JSON: every fault of every field is named, and ids are those of the canonical form.
+//! JSON: an error names every fault of every field, and the ids match the canonical form.
 
 use deedbook::ErrorKind;
 use deedbook::engine::nostr::{encode, parse};
@@ -20,7 +20,7 @@ const PARTS: [(&str, &str); 7] = [
 const SIG: &str = "\"00000000000000000000000000000000000000000000000000000000000000000\
                    000000000000000000000000000000000000000000000000000000000000003\"";
 
-/// An event's JSON, with other values of some fields; `None` leaves one out.
+/// An event's JSON with some fields changed; `None` leaves a field out.
 fn with(changes: &[(&str, Option<&str>)]) -> String {
     let value = |name: &str, value: &'static str| {
         let changed = changes.iter().find(|(changed, _)| *changed == name);
@@ -73,7 +73,7 @@ fn a_wrong_type_is_named_with_its_field() {
             assert!(message.starts_with(&format!("{name}: ")), "{value}: {message}");
             assert!(message.contains("at column") && !message.contains("at line"), "{message}");
         }
-        // A field given twice, the same or another value.
+        // A field given twice, with the same value.
         let twice = with(&[]).replace("{\"id\"", &format!("{{\"{name}\":{good},\"id\""));
         assert!(refused(twice).starts_with(&format!("{name}: given twice")));
     }
@@ -134,7 +134,7 @@ fn text_that_is_none_is_named_with_its_field() {
     let at = bytes.iter().position(|&byte| byte == b'@').unwrap();
     bytes[at] = 0xFF;
     assert!(refused(&bytes).starts_with("content: "));
-    // Found by fuzzing: what is passed over passed, and the line was no JSON.
+    // Found by fuzzing: the parser did not check skipped values, and accepted a line of invalid JSON.
     let mut bytes = with(&[]).replacen('{', "{\"ots\":\"@\",", 1).into_bytes();
     bytes[8] = 0xFF;
     assert_eq!(refused(&bytes), "unknown field: not UTF-8 at column 9");
@@ -155,7 +155,7 @@ fn what_is_no_object_or_goes_on_after_it_is_refused() {
     for cut in 0..whole.len() {
         refused(&whole[..cut]);
     }
-    // No stack is deep enough for any nesting; a deep one is refused.
+    // Deep nesting would overflow any stack, so the parser refuses it.
     let deep = format!("{{\"x\":{}", "[".repeat(100_000));
     refused(deep);
 }
@@ -164,7 +164,7 @@ fn what_is_no_object_or_goes_on_after_it_is_refused() {
 fn control_characters_of_an_id_may_be_escaped_or_verbatim() {
     let mut event = lines("data.0.expected.jsonl")[0].clone();
     event.content = "a\u{1}\u{1F}\u{7F}\n\r\t\u{8}\u{C}\"\\\u{2028}é".into();
-    // Written out once more: NIP-01's form, and what serializers of JSON make of it.
+    // Written out again: NIP-01's form, and the form that JSON serializers write.
     let head = format!("[0,\"{}\",{},1,", Id(event.pubkey), event.created_at);
     let tags = event.tags.iter().map(|tag| format!("[\"{}\",\"{}\"]", tag[0], tag[1]));
     let tags = format!("[{}]", tags.collect::<Vec<_>>().join(","));
@@ -206,11 +206,11 @@ fn real_and_golden_events_keep_their_ids_and_their_json() {
         assert_eq!(event.canonical_id_with(&mut scratch), event.id);
         let json = event.to_json();
         assert_eq!(Event::from_json(json.as_bytes()).unwrap(), event);
-        // Every value is that of a JSON library, too.
+        // A JSON library reads the same values.
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["content"], event.content.as_str());
         assert_eq!(value["tags"], serde_json::json!(event.tags));
-        // As it is stored, the event has the same id and JSON.
+        // The stored event has the same id and JSON.
         let mut record = Vec::new();
         encode(&event, Flags(0), false, 4096, &mut record).unwrap();
         let stored = parse(&record).unwrap();

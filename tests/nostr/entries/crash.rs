@@ -1,4 +1,4 @@
-//! Power cuts and deaths at every storage call of appends that begin files, checkpoints and removals.
+//! Power cuts and process crashes at every storage call of appends that begin files, of checkpoints and of removals.
 
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
@@ -6,18 +6,18 @@ use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
 use crate::support::harness;
 use crate::support::prelude::*;
 
-/// States that a power cut leaves, tried of each moment.
+/// The number of power-cut states to try at each moment.
 const STATES: u64 = 40;
-/// `a` append, `s` sync, `c` checkpoint, `d` drop what is before it, `r` open again.
+/// `a` append, `s` sync, `c` checkpoint, `d` drop the files before the checkpoint, `r` open again.
 const HISTORIES: [&str; 6] =
     ["aaasaacd", "aaacaaacaadaa", "cdcdcd", "aaracrdraa", "aaaaaaaacaadrad", "csadracaaardcd"];
 
-/// What must be there and what may be.
+/// The entries that a crash must or may leave.
 #[derive(Clone, Default)]
 struct Known {
     /// The entries appended, from lsn 1 on: their data, or a checkpoint.
     written: Vec<Option<Vec<u8>>>,
-    /// So many of them are acknowledged.
+    /// The number of acknowledged entries.
     acked: usize,
     /// The last checkpoint that returned.
     checkpoint: u64,
@@ -32,13 +32,13 @@ fn open(disk: &Sim) -> Result<EventWal> {
         .open("/wal", Mode::Append)
 }
 
-/// The disks that a power cut may leave, and the one that a kill leaves.
+/// The disks that a power cut may leave, and the disk after a kill.
 fn states(disk: &Sim) -> Vec<Sim> {
     [harness::states(disk, STATES), vec![disk.kill()]].concat()
 }
 
 impl Known {
-    /// Do one step; what it appends counts as written from the begin on.
+    /// Do one step. An appended entry counts as written from the start of the step.
     fn step(&mut self, wal: &mut EventWal, disk: &Sim, step: char) {
         let next = self.written.len() as u64 + 1;
         let everything = |known: &mut Self| known.acked = known.written.len();
@@ -69,8 +69,8 @@ impl Known {
         }
     }
 
-    /// What a crash left is a log from before the last checkpoint to at least what was acknowledged,
-    /// which goes on.
+    /// A crash leaves a log that starts before the last checkpoint, ends at or after the last acknowledged entry, and
+    /// accepts appends.
     fn check(&self, disk: &Sim) -> std::result::Result<(), String> {
         let fail = |what: &str, e: deedbook::Error| format!("{what}: {e:?}");
         let wal = open(disk).map_err(|e| fail("opening", e))?;
@@ -146,7 +146,7 @@ fn every_crash_leaves_all_that_was_acknowledged_since_a_checkpoint() {
         check(&before, &disk, "creation");
         for (at, step) in history.chars().enumerate() {
             known.step(&mut wal, &disk, step);
-            // While it was done, only what was acknowledged before it had to be there.
+            // During the step, only earlier acknowledgements had to hold.
             before.written.clone_from(&known.written);
             check(&before, &disk, &format!("step {at} {step}"));
             before = known.clone();
@@ -159,8 +159,8 @@ fn every_crash_leaves_all_that_was_acknowledged_since_a_checkpoint() {
     assert!(checked > 5_000, "{checked}");
 }
 
-/// A header is written in place: a power cut may leave a number that no checkpoint has, and a writer
-/// that died before the header was written leaves an older one.
+/// A header is written in place. A power cut may leave a number without a checkpoint, and a writer that crashes before
+/// it writes the header leaves an older number.
 #[test]
 fn a_header_is_a_hint() {
     for named in [0u64, 1, 3, 99, u64::MAX] {

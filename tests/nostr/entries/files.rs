@@ -1,4 +1,4 @@
-//! Which files there are, and that numbers go on over all of them.
+//! The files of a log, and numbers that continue over all of them.
 
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
@@ -72,7 +72,7 @@ fn stats_are_of_all_files() {
     wal.sync().unwrap();
     let stats = wal.stats();
     assert_eq!((stats.appends, stats.records, stats.bytes), (7, 7, 7 * 79));
-    // Each file but the newest was synced when it was finished, that one just now.
+    // The older files were synced when they were finished, and the newest just now.
     assert!(stats.syncs >= 4, "{stats:?}");
     wal.close().unwrap();
     assert_eq!(on(&storage, Mode::Append).unwrap().stats().records, 0);
@@ -128,7 +128,7 @@ fn a_missing_file_is_no_end_of_the_log() {
     }
 }
 
-/// The bytes of one file of a log that had these numbers: entries of other logs, put together.
+/// Write a log file with the given numbers, from entries of other logs.
 fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
     let other = memory();
     let options = WalOptions::new().storage(other.clone());
@@ -175,7 +175,7 @@ fn a_gap_and_a_repeat_are_damage_and_every_entry_is_read_past_it() {
     }
 }
 
-/// Another program may have appended to a log that was closed.
+/// Another program may append to a closed log.
 #[test]
 fn a_gap_after_the_mark_is_damage_too() {
     let storage = memory();
@@ -209,18 +209,18 @@ fn parameters_have_ranges() {
         .storage(memory());
     let wal = options.open(DIR, Mode::Create).unwrap();
     insert(&wal, &[1; 100]);
-    // Within the interval, without a call of ours.
+    // Within the interval, without a call.
     let begun = Instant::now();
     while wal.durable().unwrap() < Some(Lsn(2)) {
         assert!(begun.elapsed() < Duration::from_secs(20));
         std::thread::sleep(Duration::from_millis(1));
     }
-    // So many bytes are not left unsynced.
+    // The log syncs before more bytes than the limit are unsynced.
     insert(&wal, &vec![1; 1 << 20]);
     assert_eq!(wal.durable().unwrap(), Some(Lsn(3)));
 }
 
-/// Numbers that nothing can be counted on from were read past, and the first entries were missed.
+/// Readers skipped unusably high numbers, and missed the first entries.
 #[test]
 fn after_the_last_number_there_is_none() {
     const LAST: u64 = 1 << 62;
@@ -252,7 +252,7 @@ fn after_the_last_number_there_is_none() {
     wal.close().unwrap();
     let wal = on(&storage, Mode::Read).unwrap();
     assert_eq!(numbers(&wal, 0, OnCorrupt::Raise).unwrap(), [LAST - 1, LAST]);
-    // What another program wrote after it is damage.
+    // Later entries of another program are damage.
     let wal = on(&begun(&[LAST - 1, LAST, LAST + 1]), Mode::Read).unwrap();
     assert_eq!(numbers(&wal, 0, OnCorrupt::Skip).unwrap(), [LAST - 1, LAST]);
     let report = &wal.verify().unwrap()[0];

@@ -10,7 +10,7 @@ use crate::support::prelude::*;
 const GOLDEN: &[u8] = include_bytes!("../../data/nostr/wal.log");
 const FILE: &str = "/store/wal/wal.log";
 
-/// Entry by entry as the manifest says: where its data begins, how long that is, and its time.
+/// By the manifest: the start of an entry, the length of its data, and its time.
 const RECORDS: [(usize, usize, u64); 3] =
     [(24, 303, 1_655_000_000), (356, 12_178, 1_655_000_001), (12_686, 150, 1_655_000_005)];
 const FLAGS: Entry<'_> =

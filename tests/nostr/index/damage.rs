@@ -1,5 +1,5 @@
-//! What the death of the process, a cut and a flipped byte leave: the changes up to some position,
-//! whole, or an error that says the index is damaged.
+//! After a process crash, a truncation or a flipped byte, the index has whole changes up to some position, or reports
+//! its damage.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use crate::support::common::{in_role, role};
 use crate::support::prelude::*;
 use crate::support::store::events::{copy, files_below};
 
-/// Batch `number`: some are so large that they become files at once.
+/// Batch `number`. Some batches are large enough to become files at once.
 fn batch(number: u64) -> Vec<Event> {
     let mut numbers = Numbers(number * 1_000);
     let count = if number % 5 == 3 { 1_400 } else { 20 };
@@ -24,7 +24,7 @@ fn apply(index: &Index, world: &mut World, number: u64) {
     world.insert(index, &batch(number), Some(&number.to_be_bytes()));
 }
 
-/// What an index should be after each batch.
+/// The expected index after each batch.
 struct Models(Vec<(Index, World)>);
 
 impl Models {
@@ -37,7 +37,7 @@ impl Models {
         Self((0..=batches).map(model).collect())
     }
 
-    /// The position that an index covers, after it was found to be just what was applied up to there.
+    /// Compare the index with the model of its covered position. Returns the position.
     fn whole(&self, index: &Index) -> deedbook::Result<u64> {
         let covered = index.covered()?;
         let covered = covered.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
@@ -56,7 +56,7 @@ impl Models {
     }
 }
 
-/// Run by the next test in a process of its own, which is killed.
+/// The next test runs this in another process, and kills the process.
 #[test]
 fn child() {
     let Some((_, dir)) = role() else { return };
@@ -100,7 +100,7 @@ pub fn made(batches: u64) -> TempDir {
     dir
 }
 
-/// A copy that counts as made where it is, with one of its files changed.
+/// A copy of the index, marked as made in place, with one file changed.
 pub fn changed(index: &Path, file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let scratch = tempfile::tempdir().unwrap();
     copy(index, scratch.path());
@@ -111,7 +111,7 @@ pub fn changed(index: &Path, file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> 
     scratch
 }
 
-/// Damage each file at some places; gives how often it was noticed and how often batches were lost.
+/// Damage each file at some places. Returns how often the index reported damage, and how often it lost batches.
 fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
     let (dir, models) = (made(BATCHES), Models::up_to(BATCHES));
     let (mut noticed, mut lost) = (0, 0);
@@ -155,7 +155,7 @@ fn a_flipped_byte_is_noticed_or_the_index_is_an_earlier_one() {
     assert!(noticed > 0);
 }
 
-/// Which bytes of it end the process, if nothing looks at its checksum before, is a matter of luck.
+/// fjall may read some flipped bytes before it checks the file's checksum, and end the process.
 #[test]
 fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
     let dir = made(BATCHES);

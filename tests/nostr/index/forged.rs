@@ -1,7 +1,7 @@
 //! An index that somebody else made.
 //!
-//! A reviewer changed a length in a file of the index and its checksum: "memory allocation of 141733920784
-//! bytes failed", and the process ended, also that of a server that embeds the store.
+//! A reviewer changed a length in an index file, and the checksum to match: "memory allocation of 141733920784 bytes
+//! failed". The process ended, and a server that embeds the store would end, too.
 
 use deedbook::nostr::{Id, Index};
 
@@ -30,7 +30,7 @@ fn an_index_from_another_place_is_not_opened() {
     assert!(Index::open(&moved).unwrap().covered().unwrap().is_some());
 }
 
-/// fjall asks for the memory before it compares a checksum: one flipped bit is enough.
+/// fjall allocates memory before it compares a checksum: one flipped bit is enough.
 #[test]
 fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
     let own = made(4);
@@ -42,7 +42,7 @@ fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
             bytes.windows(4).rposition(|part| part == b"TOC!").unwrap() + 4
         } else if file.extension().is_some_and(|name| name == "jnl") {
             journals += 1;
-            // After the begin of a batch and the key's length: that of the value.
+            // After the start of a batch and the key's length comes the value's length.
             13 + 1 + 1 + 1 + 8 + 2
         } else {
             continue;

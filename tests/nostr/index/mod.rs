@@ -1,4 +1,4 @@
-//! The index of the event store: what it finds, what it costs, and what damage and death leave.
+//! The index of the event store: results and cost of queries, and recovery from damage and crashes.
 
 mod damage;
 mod filters;

@@ -1,4 +1,4 @@
-//! An index finds what looking at each event finds, in the same order, and reads little for it.
+//! An index finds the same events as a full scan, in the same order, with few reads.
 
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ fn check(index: &Index, world: &World, numbers: &mut Numbers, queries: usize) {
     }
 }
 
-/// Per NIP-01: the newest, of two of one second the one with the lower id.
+/// Per NIP-01: the newest event, or the lower id if two have the same second.
 fn latest(
     world: &World,
     pubkey: &[u8; 32],
@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// In files, where few entries go through a journal and many become files at once.
+/// In files: few entries go through a journal, and many entries become files at once.
 #[test]
 fn a_query_in_files_equals_a_scan() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn a_query_sees_the_index_as_it_was() {
         let query = index.query(&Filter::default()).unwrap();
         world.change(&index, &mut numbers, 1);
         let found: Vec<_> = query.map(Result::unwrap).collect();
-        // What was moved is where it was: the view is older.
+        // A moved event is still at its old place, because the view is older.
         assert_eq!(found, expected);
     }
 }
@@ -114,7 +114,7 @@ fn the_newest_100_of_many_are_found_by_reading_about_100() {
         event.tags = vec![vec!["t".into(), format!("{}", numbers.below(2))]];
         event.kind = KINDS[numbers.below(4) as usize];
     }
-    // One that is rare.
+    // A rare tag.
     events[500].tags = vec![vec!["t".into(), "rare".into()]];
     world.insert(&index, &events, None);
     for (json, limit) in [
@@ -130,7 +130,7 @@ fn the_newest_100_of_many_are_found_by_reading_about_100() {
             // Two authors and two kinds are four ranges.
             104,
         ),
-        // Both ways, authors and the tag, are counted; the rare one is at its end at once.
+        // The query counts the authors and the tag. The range of the rare tag ends at once.
         (
             format!(r##"{{"authors":["{}"],"#t":["rare"]}}"##, "aa".repeat(31) + "00"),
             // A turn of the authors, and the tag twice.

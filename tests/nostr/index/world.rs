@@ -1,5 +1,4 @@
-//! Events of a small world, in which authors, tags, times and ids meet often; and all that an index
-//! should know of them, kept as a list.
+//! Events of a small world, with many equal authors, tags, times and ids, and a list of all that an index should know.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +106,7 @@ pub fn filter(numbers: &mut Numbers) -> Filter {
     filter
 }
 
-/// The bytes of an event's record, without which it cannot be borrowed.
+/// The bytes of an event's record, from which `borrowed` makes an `EventRef`.
 pub fn record(event: &Event) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(event, Flags::default(), false, 4096, &mut bytes).unwrap();
@@ -118,7 +117,7 @@ pub fn borrowed(record: &[u8]) -> EventRef<'_> {
     parse(record).unwrap()
 }
 
-/// What an index should know.
+/// The expected contents of an index.
 #[derive(Clone, Default)]
 pub struct World {
     pub events: BTreeMap<Id, Known>,
@@ -185,7 +184,7 @@ impl World {
         index.apply(&changes, None).unwrap();
     }
 
-    /// What the filters match, newest first, by looking at each event.
+    /// The matches of the filters, newest first, from a look at each event.
     pub fn scan(&self, filters: &[Filter]) -> Vec<Location> {
         let mut all: Vec<_> = self.events.values().filter(|known| !known.hidden).collect();
         all.sort_by_key(|known| (std::cmp::Reverse(known.event().created_at), known.event().id));
@@ -194,7 +193,7 @@ impl World {
         all.iter().map(|known| known.at).collect()
     }
 
-    /// The same by the index, and how many entries that read.
+    /// The same from the index, with the number of entries read.
     pub fn ask(&self, index: &Index, filters: &[Filter]) -> (Vec<Location>, u64) {
         let by_place: BTreeMap<_, _> =
             self.events.values().map(|known| (known.at, known)).collect();

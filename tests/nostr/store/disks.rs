@@ -1,4 +1,4 @@
-//! Stores on simulated disks, what their files hold, and damage to them.
+//! Stores on simulated disks, the contents of their files, and damage to the files.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,28 +34,28 @@ pub fn reader(disk: &Sim) -> EventStore {
     on(disk).open(DIR, Mode::Read).unwrap()
 }
 
-/// A new store of these.
+/// A new store on a new disk.
 pub fn fresh() -> (Sim, EventStore) {
     let disk = Sim::new();
     let store = writer(&disk);
     (disk, store)
 }
 
-/// Append events to the store that these options open, and close it.
+/// Open a store, append events, and close the store.
 pub fn append_and_close(options: &Options, events: &[Event]) {
     let store = open(options);
     store.append_many(events).unwrap();
     store.close().unwrap();
 }
 
-/// A disk with a store of these events, which was closed.
+/// A disk with a closed store of these events.
 pub fn closed(events: &[Event]) -> Sim {
     let disk = Sim::new();
     append_and_close(&on(&disk), events);
     disk
 }
 
-/// A new store of segments of five pages, which syncs when it is told to, and its options.
+/// A new store with segments of five pages and manual syncs, and its options.
 pub fn small() -> (Sim, Options, EventStore) {
     let disk = Sim::new();
     let on = options(&disk, Durability::Manual);
@@ -63,7 +63,7 @@ pub fn small() -> (Sim, Options, EventStore) {
     (disk, on, store)
 }
 
-/// The ways in which calls of a disk fail that stays honest, and how often.
+/// The kinds of failed calls on an honest disk, and how often each strikes.
 pub const FAULTS: [(&str, What, u64); 9] = [
     ("EIO", What::Error(Io::Other), 1),
     ("EIO for ever", What::Error(Io::Other), u64::MAX),
@@ -85,7 +85,7 @@ pub fn clock() -> u64 {
     NOW.get()
 }
 
-/// A directory that is removed in the end, and the place of a store in it.
+/// A temporary directory, and the path of a store in it.
 pub fn on_real_disk() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("events");
@@ -137,12 +137,12 @@ pub fn events(store: &EventStore) -> Events {
     found
 }
 
-/// How many of them count.
+/// The number of live events.
 pub fn live_in(events: &Events) -> usize {
     events.values().filter(|(_, flags)| flags.is_live()).count()
 }
 
-/// The events that a walk gives which passes over damage, and that damage.
+/// The events of a walk that skips damage, and the damage.
 pub fn skipping(store: &EventStore) -> (Vec<Event>, Vec<(u32, PageDamage)>) {
     let mut walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
     let found = walk.by_ref().map(|found| found.unwrap().event).collect();
@@ -158,8 +158,8 @@ pub fn append(store: &EventStore, numbers: Range<u32>) {
     store.append_many(&numbers.map(short).collect::<Vec<_>>()).unwrap();
 }
 
-/// Segments, of which some were compacted; flags by hand, versions and a deletion request; and a
-/// write-ahead log of several files, with events after the last checkpoint. The process died.
+/// A store with some compacted segments, flags set by hand, versions, a deletion request, and several log files with
+/// events after the last checkpoint. The process was killed.
 pub fn world() -> (Sim, Events) {
     let (disk, store) = fresh();
     store.append_many(&notes(0..30)).unwrap();
@@ -200,7 +200,7 @@ pub fn copied(disk: &Sim, to: &str) -> Result<SalvageReport, Error> {
     on(disk).salvage(Path::new(DIR), Path::new(to))
 }
 
-/// Salvage the store that these options open.
+/// Salvage the store of these options.
 pub fn salvaged_by(options: &Options) -> SalvageReport {
     options.salvage(Path::new(DIR), Path::new(COPY_DIR)).unwrap()
 }
@@ -215,7 +215,7 @@ pub const FORCE: Repair = Repair { dry_run: false, force: true, accept_loss: fal
 pub const ACCEPT: Repair = Repair { dry_run: false, force: false, accept_loss: true };
 pub const ALL: Repair = Repair { dry_run: false, force: true, accept_loss: true };
 
-/// Every file below a directory, and its bytes; not what only the lock wrote.
+/// Every file below a directory with its bytes, except the lock.
 pub fn listed(disk: &Sim, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for name in disk.list(dir).unwrap() {
@@ -242,7 +242,7 @@ pub fn last_segment(disk: &Sim) -> String {
     segment(*ids(disk).last().unwrap())
 }
 
-/// The files of the write-ahead log in their order; that without a number is the first one.
+/// The files of the write-ahead log in order. The file without a number is the first.
 pub fn logs(disk: &Sim) -> Vec<String> {
     let mut logs: Vec<String> = listed(disk, Path::new("/events/wal"))
         .into_keys()
@@ -262,7 +262,7 @@ pub fn last_byte(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte != 0).unwrap()
 }
 
-/// Whether a file holds what was cut off another one.
+/// Whether a file holds saved bytes that were cut off another file.
 pub fn is_cut(path: &Path) -> bool {
     path.to_string_lossy().contains(".cut-")
 }
@@ -279,12 +279,12 @@ fn remove_all(disk: &Sim, dir: &str) {
     listed(disk, Path::new(dir)).into_keys().for_each(|path| disk.remove(&path).unwrap());
 }
 
-/// Have no file in the sidecar of the write-ahead log.
+/// Remove all files in the sidecar of the write-ahead log.
 pub fn remove_sidecar(disk: &Sim) {
     remove_all(disk, "/events/wal/.deedbook");
 }
 
-/// Have no write-ahead log, and nothing beside it.
+/// Remove the write-ahead log with its sidecar.
 pub fn remove_log(disk: &Sim) {
     remove_all(disk, "/events/wal");
 }
@@ -294,7 +294,7 @@ pub fn flip_page(disk: &Sim, segment: &str, page: usize) {
     changed(disk, segment, |bytes| bytes[page * PAGE + 80] ^= 1);
 }
 
-/// Have zeros in pages of the first segment.
+/// Zero pages of the first segment.
 pub fn zero_pages(disk: &Sim, pages: Range<usize>) {
     changed(disk, FIRST, |bytes| bytes[pages.start * PAGE..pages.end * PAGE].fill(0));
 }
@@ -304,7 +304,7 @@ pub fn flip_log(disk: &Sim) {
     changed(disk, &newest_log(disk), |bytes| bytes[24 + 60] ^= 1);
 }
 
-/// Have zeros in some of the last pages of the last segment.
+/// Zero some of the last pages of the last segment.
 pub fn zero_last(disk: &Sim, pages: Range<usize>) {
     changed(disk, &last_segment(disk), |bytes| {
         let len = bytes.len();
@@ -312,7 +312,7 @@ pub fn zero_last(disk: &Sim, pages: Range<usize>) {
     });
 }
 
-/// Copies of a disk, each with one bit of its log flipped, and where.
+/// Copies of a disk, each with one flipped bit in the log, and the place of the bit.
 pub fn flipped_logs(disk: &Sim, step: usize) -> impl Iterator<Item = (String, Sim)> + '_ {
     logs(disk).into_iter().flat_map(move |log| {
         let used = last_byte(&read(disk, &log));
@@ -324,8 +324,8 @@ pub fn flipped_logs(disk: &Sim, step: usize) -> impl Iterator<Item = (String, Si
     })
 }
 
-/// The world without the last three pages of its last segment, and with the first entry of the newest file
-/// of the log damaged: intact events after that are in the log only.
+/// The world without the last three pages of its last segment, and with a damaged first entry in the newest log file:
+/// only the log has the intact events after the damaged entry.
 pub fn damaged_log_alone() -> (Sim, Events) {
     let (disk, all) = world();
     zero_last(&disk, 0..3);

@@ -1,4 +1,4 @@
-//! The event store as a whole: what is appended is found, survives, and is given back.
+//! The event store as a whole: queries and reads return the appended events, also after crashes.
 //!
 //! ```text
 //! DEEDBOOK_NOSTR_STEPS      longest history of the crash enumeration

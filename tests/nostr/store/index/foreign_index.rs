@@ -1,8 +1,8 @@
-//! An index of another store that lies beside a store.
+//! The index of another store in the directory of a store.
 //!
-//! A hunt copied `.deedbook` of one store beside another one with pages of the same sizes. The index was believed:
-//! `get` found none of the stored events, or gave another one than asked for, and a deletion request for events of the
-//! other store deleted live events of this one.
+//! Somebody copied `.deedbook` of one store to another store with pages of the same sizes. The store trusted the index:
+//! `get` found none of the stored events, or returned a wrong event, and a deletion request for events of the other
+//! store deleted live events.
 #![cfg(unix)]
 
 use crate::store::prelude::*;
@@ -24,7 +24,7 @@ fn open(dir: &Path) -> EventStore {
     Options::new().open(dir, Mode::Append).unwrap()
 }
 
-/// A store, and beside it the index of another one.
+/// A store, with the index of another store.
 fn mixed(place: &Path, own: &[Event], other: &[Event]) -> EventStore {
     store(&place.join("own"), own);
     store(&place.join("other"), other);
@@ -61,7 +61,7 @@ fn an_index_of_another_store_is_made_again() {
     assert_eq!(all(&store).len(), 7);
 }
 
-/// The branches of a copy: the first and the last event are the same.
+/// Two branches of a copy, with equal first and last events.
 #[test]
 fn a_look_up_that_meets_another_event_makes_the_index_again() {
     let common = events_of("common");
@@ -97,7 +97,7 @@ fn a_look_up_that_meets_another_event_makes_the_index_again() {
     }
 }
 
-/// Two segments had changed their names. The repair made their headers again, and kept the index.
+/// Two segments had swapped names. The repair rewrote their headers, but kept the index.
 #[test]
 fn a_repair_makes_the_index_again() {
     let (_place, dir) = on_real_disk();

@@ -1,5 +1,5 @@
-//! Stores whose process was killed, with an index in files that is older than the segments, damaged, or
-//! gone: what is found by it is what a scan finds.
+//! Stores after a killed process, with an index in files that is older than the segments, damaged or missing. Queries
+//! find the same events as scans.
 #![cfg(unix)]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn index(store: &Path) -> PathBuf {
     store.join(".deedbook/events")
 }
 
-/// A copy of a store that lies elsewhere, with another index.
+/// Copy a store elsewhere, with another index.
 fn with_index(store: &Path, to: &Path, older: Option<&Path>) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();
@@ -25,7 +25,7 @@ fn with_index(store: &Path, to: &Path, older: Option<&Path>) {
     }
 }
 
-/// Each process is killed and leaves its index as it is. The next one finds that of any before it.
+/// Each killed process leaves its index. A later process gets the index of an earlier process.
 // Promise: store-index.
 #[test]
 fn an_index_older_than_the_segments_or_gone_finds_what_a_scan_finds() {
@@ -58,8 +58,8 @@ fn an_index_older_than_the_segments_or_gone_finds_what_a_scan_finds() {
     assert!(older > 8 && next > 40, "{older} older ones, {next} events");
 }
 
-/// An index that says of itself that it is damaged is made again, or the call that meets the damage is an
-/// error and makes it again on request; none gives other events than a scan.
+/// Opening remakes an index that reports damage, or a query fails and the caller remakes the index. No query gives
+/// other events than a scan.
 // Promise: store-index.
 #[test]
 fn a_damaged_index_of_a_store_that_died_finds_what_a_scan_finds_or_is_made_again() {
@@ -100,8 +100,8 @@ fn a_damaged_index_of_a_store_that_died_finds_what_a_scan_finds_or_is_made_again
     assert!(sound > 8, "{sound} sound, {errors} errors");
 }
 
-/// Whether a store whose index may be damaged opens and finds events by it; else the error says that the
-/// index is damaged, and how to have it made again.
+/// Whether a store with a possibly damaged index opens and finds events. If not, the error reports the damage and how
+/// to make the index again.
 fn is_sound(store: &Path) -> bool {
     let opened = std::panic::catch_unwind(|| open(store));
     let Ok(store) = opened else { return false };
@@ -113,7 +113,7 @@ fn is_sound(store: &Path) -> bool {
     found.is_ok()
 }
 
-/// A power cut took a deletion from the log. The index syncs itself and still had it, so that queries gave
+/// A power cut lost a deletion from the log. The index, which syncs itself, still had the deletion, and queries gave
 /// other events than scans.
 #[test]
 fn an_index_with_flags_that_the_log_lost_is_made_again() {

@@ -1,11 +1,11 @@
-//! What went wrong once, each with its story.
+//! Regressions of the index, each with its story.
 
 use std::sync::atomic::Ordering;
 
 use crate::store::prelude::*;
 
-/// What the index covers says nothing of flags: where a power cut took the last change of the index, an
-/// event whose flag was taken off was never found again.
+/// The covered position of the index does not include flags. If a power cut lost the last change of the index, queries
+/// never found an event with a removed flag.
 // Promise: store-index.
 #[test]
 fn the_index_learns_flags_that_it_lacks_from_the_log() {
@@ -22,7 +22,7 @@ fn the_index_learns_flags_that_it_lacks_from_the_log() {
     store.set_flags(at, Flags::default()).unwrap();
     store.append(&note(2)).unwrap();
     store.sync().unwrap();
-    // As a power cut leaves it: the log and the segments are durable, the index is as it was.
+    // After a power cut: the log and the segments are durable, and the index is older.
     let cut = place.path().join("cut");
     copy(&dir, &cut);
     fs::remove_dir_all(cut.join(".deedbook/events")).unwrap();
@@ -34,8 +34,8 @@ fn the_index_learns_flags_that_it_lacks_from_the_log() {
     assert_eq!(store.opening().indexed, 1);
 }
 
-/// A thread tells the index what was appended. An event that is on its way there is found by its id, is a
-/// duplicate, is replaced and deleted like any other.
+/// A thread sends the appended events to the index. Meanwhile, such an event is found by its id, is a duplicate, and is
+/// replaced and deleted like any other.
 #[test]
 fn events_on_their_way_to_the_index_are_known() {
     let place = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn events_on_their_way_to_the_index_are_known() {
     assert_eq!(found(&on.open(place.path().join("store"), Mode::Append).unwrap(), "{}"), live);
 }
 
-/// A look-up that meets another event than the index says makes the index again from all events.
+/// A look-up that meets another event than the index names makes the index again from all events.
 #[test]
 fn the_index_knows_where_a_compaction_put_events() {
     let disk = Sim::new();

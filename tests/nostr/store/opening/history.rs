@@ -1,4 +1,4 @@
-//! What becomes of replaced versions is stored with the store: openings that do not say it go on as before.
+//! The store keeps its history setting: an opening without the option changes nothing.
 
 use deedbook::nostr::History;
 
@@ -14,7 +14,7 @@ fn keeping(disk: &Sim) -> EventStore {
     on(disk).history(History::Keep).open(DIR, Mode::Append).unwrap()
 }
 
-/// The profiles, by their times, with their flags.
+/// The times and flags of the profiles.
 fn versions(store: &EventStore) -> Vec<(u32, Flags)> {
     let mut all = walked(store, Include::All);
     all.retain(|found| found.event.kind == 0);
@@ -25,8 +25,7 @@ fn versions(store: &EventStore) -> Vec<(u32, Flags)> {
 
 const BOTH: [(u32, Flags); 2] = [(1, LIVE), (2, LIVE)];
 
-/// A note that a checkpoint covers, and two versions of a profile after it, both kept: committed, and then
-/// the process was killed.
+/// A note before a checkpoint, and two kept versions of a profile after it, all durable. Then the process was killed.
 fn kept() -> Sim {
     let disk = Sim::new();
     let store = keeping(&disk);
@@ -39,7 +38,7 @@ fn kept() -> Sim {
     killed
 }
 
-/// As the death of the process, and power cuts, may leave it.
+/// The disks that a process crash and power cuts may leave.
 fn states(disk: &Sim) -> Vec<Sim> {
     let crashes = disk.crashes();
     let ends = [crashes.nth(0), crashes.nth(crashes.count() - 1)];
@@ -47,8 +46,8 @@ fn states(disk: &Sim) -> Vec<Sim> {
     choices.map(|choice| crashes.build(&choice)).chain([disk.kill()]).collect()
 }
 
-/// The store forgot that it kept versions: after the death of the writer, the next opening that did not say
-/// it flagged all but the newest, and a compaction dropped them.
+/// The store forgot its history setting. After a crash of the writer, an opening without the option flagged all
+/// versions but the newest, and a compaction dropped them.
 #[test]
 fn versions_that_were_kept_stay_whoever_opens_the_store_next() {
     for lost in [&[][..], &[MANIFEST], &[COPY], &[COPY, "/events/.deedbook/lock"]] {
@@ -68,7 +67,7 @@ fn versions_that_were_kept_stay_whoever_opens_the_store_next() {
     }
 }
 
-/// Another program writes a manifest without it: the copy has it.
+/// Another program writes a manifest without the setting, but the copy has the setting.
 #[test]
 fn a_manifest_of_another_program_does_not_change_what_is_kept() {
     let disk = kept();
@@ -88,8 +87,8 @@ fn a_manifest_of_another_program_does_not_change_what_is_kept() {
     }
 }
 
-/// A flipped bit in the name of one field: the manifest said nothing of replaced versions any more, and its
-/// copy, which has a checksum, that they are kept. The next append hid them, and a compaction dropped them.
+/// A flipped bit renamed one field: the manifest lost the history setting, and only the checksummed copy had the setting. The
+/// next append hid the versions, and a compaction dropped them.
 #[test]
 fn a_flipped_bit_in_the_manifest_does_not_change_what_is_kept() {
     let disk = Sim::new();
@@ -176,8 +175,7 @@ fn another_history_counts_from_the_opening_on_that_asks_for_it() {
     assert_eq!(writer(&disk).history(), History::Drop);
 }
 
-/// What the log had was appended under the history of before: it is completed under that, and the other one
-/// is not stored before.
+/// The opening completes the log's events under the old history, and then stores the new history.
 #[test]
 fn a_change_of_history_that_crashes_at_any_call_drops_nothing_that_was_kept() {
     let disk = kept();

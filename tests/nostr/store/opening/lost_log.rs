@@ -1,4 +1,4 @@
-//! A write-ahead log that is gone as a whole, which the manifest knows of, and one whose end was cut.
+//! A lost write-ahead log that the manifest knows, and a truncated log.
 
 use crate::store::prelude::*;
 
@@ -7,7 +7,7 @@ fn checkpoint(disk: &Sim) -> u64 {
     manifest(disk)["last_checkpoint_lsn"].as_u64().unwrap()
 }
 
-/// Events before and after a checkpoint, committed; then the process was killed.
+/// Durable events before and after a checkpoint, and then a killed process.
 fn killed() -> Sim {
     let (disk, store) = fresh();
     store.append_many(&[1, 2, 4].map(note)).unwrap();
@@ -17,7 +17,7 @@ fn killed() -> Sim {
     disk.kill()
 }
 
-/// The store after a repair, or opened by the letter, both of which go on without the log.
+/// The store after a repair, or opened by the letter of the specification. Both go on without the log.
 fn gone_on(disk: &Sim, by_repair: bool) -> EventStore {
     if by_repair {
         assert!(mended(disk, ACCEPT).unwrap().mended);
@@ -26,8 +26,8 @@ fn gone_on(disk: &Sim, by_repair: bool) -> EventStore {
     on(disk).recovery(Recovery::Spec).open(DIR, Mode::Append).unwrap()
 }
 
-/// The store is refused and nothing changes; a reader, a check and a repair name the log that is gone or ends too
-/// early, and who goes on without it has what the segments have, with numbers after those that were lost.
+/// Opening fails and changes nothing. A reader, a check and a repair report the lost or truncated log. A writer that
+/// goes on without the log has the events of the segments, and uses new numbers after the lost ones.
 fn is_refused_and_goes_on(disk: &Sim, said: &str, left: &[u32]) {
     let (known, before, is_gone) = (checkpoint(disk), read(disk, MANIFEST), logs(disk).is_empty());
     let error = on(disk).open(DIR, Mode::Append).unwrap_err();
@@ -64,14 +64,14 @@ fn at(number: u32) -> u32 {
     note(number).created_at
 }
 
-/// Without `wal.log` alone a store was refused; without `wal` it was opened without a word, and what only the
-/// log had was gone.
+/// Without only `wal.log`, opening failed. Without the whole `wal`, opening reported nothing, and the events that only
+/// the log had were lost.
 #[test]
 fn a_log_that_is_gone_is_refused_and_named() {
     let disk = killed();
     assert!(checkpoint(&disk) > 0);
     remove_log(&disk);
-    // The segments say, too, which version of the profile counts.
+    // The segments also know which version of the profile counts.
     is_refused_and_goes_on(
         &disk,
         "the write-ahead log has no file, and so no entry",
@@ -89,8 +89,8 @@ fn a_log_that_is_gone_is_refused_and_named() {
     assert_eq!(events(&writer(&disk)).len(), 5);
 }
 
-/// An older `wal` was put back: what it had after its checkpoint was appended again, also what a compaction had
-/// dropped since, and the numbers of its entries came a second time.
+/// A user put back an older `wal`. Opening appended the events after its checkpoint again, even events dropped by a
+/// compaction since, and gave the same numbers to other entries.
 #[test]
 fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() {
     let (disk, store) = fresh();
@@ -105,7 +105,7 @@ fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() 
     store.close().unwrap();
     older.iter().for_each(|(path, bytes)| write(&disk, path.to_str().unwrap(), bytes));
     is_refused_and_goes_on(&disk, "the write-ahead log ends with lsn ", &[1, 2, 5, 6].map(at));
-    // A repair that a crash ended left this manifest, and has not cut the log yet.
+    // A crashed repair left this manifest, and has not cut the log yet.
     changed(&disk, MANIFEST, |bytes| {
         let text = String::from_utf8(bytes.clone()).unwrap();
         *bytes = text.replace("\"compactions\"", "\"log_cut\": true, \"compactions\"").into_bytes();
@@ -113,8 +113,8 @@ fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() 
     is_refused_and_goes_on(&disk, "the write-ahead log ends with lsn ", &[1, 2, 5, 6].map(at));
 }
 
-/// The end of the log was cut and saved, and a line in the program's log said so, but not the store. The segment ends
-/// where the log does: its rest is saved, too.
+/// Opening cut and saved the end of the log. The program's log had a line about it, but the report of the store did
+/// not. The segment ends where the log does, so its rest is saved, too.
 #[test]
 fn the_saved_end_of_the_log_is_named() {
     let (disk, store) = fresh();
