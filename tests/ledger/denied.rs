@@ -1,5 +1,5 @@
 //! Files that a store may not open, such as another user's in a shared directory. The promises for the store's own
-//! records hold, and everything else goes on.
+//! records hold, and all other work goes on.
 
 use std::io::{self, ErrorKind as Io};
 
@@ -83,7 +83,7 @@ fn a_file_of_another_user_is_no_obstacle_to_a_sync() {
     ledger.append(&event(13, 0)).unwrap();
 }
 
-/// A process without its former rights could not open its file. A sync would have acknowledged the file.
+/// A process without its former rights could not open the file. A sync would have acknowledged the file.
 #[test]
 fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
     let shared = Shared::with_a_file_of_another();

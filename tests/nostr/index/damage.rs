@@ -155,7 +155,7 @@ fn a_flipped_byte_is_noticed_or_the_index_is_an_earlier_one() {
     assert!(noticed > 0);
 }
 
-/// fjall may read some flipped bytes before it checks the file's checksum, and end the process.
+/// If nothing checks the checksum first, chance decides which flipped bytes end the process.
 #[test]
 fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
     let dir = made(BATCHES);

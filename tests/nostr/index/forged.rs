@@ -30,7 +30,7 @@ fn an_index_from_another_place_is_not_opened() {
     assert!(Index::open(&moved).unwrap().covered().unwrap().is_some());
 }
 
-/// fjall allocates memory before it compares a checksum: one flipped bit is enough.
+/// fjall allocates memory before the check of a checksum: one flipped bit is enough.
 #[test]
 fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
     let own = made(4);

@@ -1,8 +1,8 @@
 //! The index of another store in the directory of a store.
 //!
-//! Somebody copied `.deedbook` of one store to another store with pages of the same sizes. The store trusted the index:
-//! `get` found none of the stored events, or returned a wrong event, and a deletion request for events of the other
-//! store deleted live events.
+//! A bug hunt copied `.deedbook` of one store to another store with pages of the same sizes. The store trusted the
+//! index: `get` found none of the stored events, or returned a wrong event, and a deletion request for events of the
+//! other store deleted live events.
 #![cfg(unix)]
 
 use crate::store::prelude::*;

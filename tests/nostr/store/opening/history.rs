@@ -87,8 +87,8 @@ fn a_manifest_of_another_program_does_not_change_what_is_kept() {
     }
 }
 
-/// A flipped bit renamed one field: the manifest lost the history setting, and only the checksummed copy had the setting. The
-/// next append hid the versions, and a compaction dropped them.
+/// A flipped bit renamed one field: the manifest lost the history setting, and only the checksummed copy had the
+/// setting. The next append hid the versions, and a compaction dropped them.
 #[test]
 fn a_flipped_bit_in_the_manifest_does_not_change_what_is_kept() {
     let disk = Sim::new();

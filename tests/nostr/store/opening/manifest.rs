@@ -1,8 +1,8 @@
-//! Manifests and segments that are missing, wrong or older.
+//! Missing, wrong or older manifests and segments.
 
 use crate::store::prelude::*;
 
-/// A manifest of a later version counted as missing and was written over, and what it alone said was lost.
+/// Opening took a manifest of a later version for missing, overwrote it, and lost its contents.
 #[test]
 fn a_manifest_of_another_version_is_refused_and_nothing_changes() {
     for path in [MANIFEST, COPY] {
@@ -76,7 +76,7 @@ fn made_again(copied: bool) {
         Some(now[..now.len() / 2].to_vec()),
         Some(vec![0; now.len()]),
         with("\"version\": 1", "\"version\": \"1\""),
-        // Its next compaction would have been number 0, older than the copy.
+        // The store's next compaction would have been number 0, older than the copy.
         with("\"compactions\": 0", "\"compactions\": 18446744073709551615"),
         with("\"total_deleted\": 0", "\"total_deleted\": 9223372036854775807"),
         with("\"id\": 0", "\"id\": 1"),
@@ -93,7 +93,7 @@ fn made_again(copied: bool) {
         let on = on_disk(&on, &disk);
         let reader = on.open(DIR, Mode::Read).unwrap();
         assert_eq!(all(&reader), notes(0..12), "manifest {number}, a reader");
-        // An older one does not name all. Those have events of their own, and stay.
+        // An older manifest does not name the last segments, which have events of their own, and stay.
         let rebuilt = copied || number != 1;
         let store = open(&on);
         everything(&store);
@@ -126,7 +126,7 @@ fn a_missing_segment_is_named_with_the_events_it_had() {
     refused(on_disk(&on, &twin).open(DIR, Mode::Append), ErrorKind::Corrupt, said);
 }
 
-/// A missing segment is refused, and to a reader it is damage.
+/// Opening refuses a missing segment, and a reader reports damage.
 fn is_missed(on: &Options, id: u32, said: &str) {
     let expected = format!("segment {id} is missing{said}");
     refused(on.open(DIR, Mode::Append), ErrorKind::LostRecords, &expected);
@@ -136,7 +136,7 @@ fn is_missed(on: &Options, id: u32, said: &str) {
     assert!(report.first_faults.iter().any(|fault| fault.location.segment == id), "{report:?}");
 }
 
-/// A store of many segments, in some of which something is flagged, and its notes without those.
+/// A store of many segments, some with flagged events, and the notes without flags.
 fn flagged() -> (Sim, Options, Vec<Event>) {
     let (disk, on, store) = small();
     one_by_one(&store, &notes(0..30));
@@ -149,7 +149,7 @@ fn flagged() -> (Sim, Options, Vec<Event>) {
     (disk, on, left)
 }
 
-/// Without a manifest, a missing segment was not noticed: its events were gone in silence.
+/// Without a manifest, opening did not notice a missing segment: its events were lost silently.
 #[test]
 fn a_missing_segment_is_noticed_without_a_manifest() {
     let (disk, on, left) = flagged();
@@ -163,14 +163,14 @@ fn a_missing_segment_is_noticed_without_a_manifest() {
                 remove(&disk, COPY);
             }
             remove(&disk, &segment(id));
-            // What no other file names may be missing at the end.
+            // The store cannot notice a missing last segment that no other file names.
             if !copied && Some(&id) == ids.last() {
                 continue;
             }
             is_missed(&on_disk(&on, &disk), id, "");
         }
     }
-    // A gap that a compaction left is none.
+    // A compaction leaves gaps, which are no loss.
     let store = open(&on);
     let report = store.compact(0.0, false).unwrap();
     assert!(report.segments.len() > 2 && !report.written.is_empty());
@@ -181,8 +181,8 @@ fn a_missing_segment_is_noticed_without_a_manifest() {
     }
 }
 
-/// The last segments held nothing but deleted events and went without a new one: what was left looked
-/// like a store that had lost them.
+/// The last segments contained only deleted events, and the compaction wrote no new segment: the rest looked like a
+/// store that had lost segments.
 #[test]
 fn a_compaction_that_leaves_nothing_is_told_from_a_loss() {
     let (disk, on, store) = small();
@@ -199,8 +199,7 @@ fn a_compaction_that_leaves_nothing_is_told_from_a_loss() {
     assert_eq!(sorted(&open(&on)), left);
 }
 
-/// An older manifest named what a compaction had removed since: the store was refused, though it lacked
-/// nothing.
+/// An older manifest named segments that a compaction had removed: opening refused the store, though nothing was lost.
 #[test]
 fn an_older_manifest_does_not_undo_a_compaction() {
     let (disk, on, left) = flagged();
@@ -218,7 +217,7 @@ fn an_older_manifest_does_not_undo_a_compaction() {
     assert!(store.opening().manifest_rebuilt);
     assert_eq!(store.opening().removed.len(), 0);
     assert_eq!(sorted(&store), expected);
-    // Nothing proves it without the copy.
+    // Without the copy, nothing proves the compaction.
     remove(&without, COPY);
     refused(
         options(&without, Durability::Manual).open(DIR, Mode::Append),
@@ -227,7 +226,7 @@ fn an_older_manifest_does_not_undo_a_compaction() {
     );
 }
 
-/// A copy that is older than the manifest, as one from a backup, says nothing.
+/// The store ignores a copy older than the manifest, such as a copy from a backup.
 #[test]
 fn an_older_copy_is_passed_over() {
     let (disk, on, left) = flagged();
@@ -242,8 +241,8 @@ fn an_older_copy_is_passed_over() {
     assert_eq!(sorted(&store), left);
 }
 
-/// A compaction dropped an event whose time was over, and died before it deleted the old segments. In
-/// these that event was one of their own, so that they stayed, and the others were there twice.
+/// A compaction dropped an expired event, and crashed before it deleted the old segments. Only the old segments had the
+/// event, so opening kept them, and doubled the other events.
 #[test]
 fn an_expired_event_does_not_keep_the_segments_of_a_finished_compaction() {
     let disk = Sim::new();
@@ -256,7 +255,7 @@ fn an_expired_event_does_not_keep_the_segments_of_a_finished_compaction() {
     let store = open(&on);
     assert_eq!(store.compact(0.0, false).unwrap().expired, 1);
     store.close().unwrap();
-    // As a crash leaves it.
+    // The state after a crash.
     write(&disk, FIRST, &old);
     for lost in [&[][..], &[COPY], &[MANIFEST, COPY]] {
         let disk = disk.kill();
@@ -269,8 +268,8 @@ fn an_expired_event_does_not_keep_the_segments_of_a_finished_compaction() {
     }
 }
 
-/// Two segments with the same events, of which each has one that the other lost: none may go, and both
-/// would double what they share.
+/// Two segments with the same events, each without one event of the other: neither may be removed, and both would
+/// double the common events.
 #[test]
 fn damaged_copies_are_refused_and_not_doubled() {
     let disk = closed(&notes(0..3));
@@ -290,8 +289,8 @@ fn damaged_copies_are_refused_and_not_doubled() {
     assert_eq!(ids(&disk), [0, 1]);
 }
 
-/// An older manifest did not name a segment in the middle. Its events came back, but the index, which
-/// went on after it, had none of them: queries did not find them.
+/// An older manifest did not name a segment in the middle. The segment joined again, but the index had none of its
+/// events, and queries did not find them.
 #[test]
 fn a_segment_that_joins_is_found_by_queries() {
     let (place, dir) = on_real_disk();
@@ -307,7 +306,7 @@ fn a_segment_that_joins_is_found_by_queries() {
     segments.remove(1);
     fs::write(&manifest, value.to_string()).unwrap();
     fs::remove_file(dir.join(".deedbook/manifest")).unwrap();
-    // What the index knows of it is gone, too.
+    // Also remove the index.
     fs::remove_dir_all(dir.join(".deedbook/events")).unwrap();
     let without = dir.join("data/segments/data.1.seg");
     let aside = place.path().join("aside");
@@ -321,7 +320,7 @@ fn a_segment_that_joins_is_found_by_queries() {
     assert_eq!(queried(&store), 120);
 }
 
-/// They stood in the manifest as zeros, whatever was dropped.
+/// The counts in the manifest were always 0.
 #[test]
 fn the_manifest_counts_what_compactions_dropped() {
     let disk = Sim::new();

@@ -1,8 +1,8 @@
-//! Each file of a store as it is now, of an older moment, gone, or of another store, in all combinations with at most one
-//! foreign file. (The index has its own tests: `foreign_index.rs`.)
+//! Each file of a store as it is now, of an older moment, missing, or of another store, in all combinations with at
+//! most one foreign file. (The index has its own tests: `foreign_index.rs`.)
 //!
-//! A hunt found that a salvage left out what only the log had in seconds by such states. The states of a store whose process
-//! died found a reader that lacked the events of the log without a manifest, next to a `verify` that found nothing.
+//! Such states showed in seconds that a salvage left out events that only the log had. The states of a store after a
+//! process crash, without a manifest, showed a reader without the log's events, next to a `verify` without a fault.
 
 use crate::store::prelude::*;
 
@@ -19,7 +19,7 @@ fn ids_of(store: &EventStore) -> BTreeSet<Id> {
 
 #[test]
 fn no_witness_is_believed_alone() {
-    // The store was closed, or its process died after a commit: the log goes on after the manifest's checkpoint.
+    // The store was closed, or its process crashed after a commit: the log goes on after the manifest's checkpoint.
     for is_closed in [true, false] {
         each_state(is_closed);
     }
@@ -37,7 +37,7 @@ fn each_state(is_closed: bool) {
     };
     let foreign = closed(&notes("other", 0..4));
     append_and_close(&on(&foreign), &notes("other", 4..8));
-    // It was created at another time.
+    // The foreign store has another creation time.
     let mut foreign = FILES.map(|file| read(&foreign, file));
     foreign[0][15] ^= 1;
     let mut wrong = Vec::new();
@@ -55,7 +55,7 @@ fn each_state(is_closed: bool) {
                 _ => {}
             }
         }
-        // The events that segment and log have.
+        // The intact events of the segment and the log.
         let has = |state: usize| [8, 4, 0, 0][state];
         let intact = has(state[0]).max(has(state[3]));
         let intact: BTreeSet<Id> =
@@ -68,7 +68,7 @@ fn each_state(is_closed: bool) {
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The wrong answers about a store that has these intact events.
+/// The wrong answers about a store with the given intact events.
 fn judge(disk: &Sim, intact: &BTreeSet<Id>) -> Vec<String> {
     let mut wrong = Vec::new();
     let lacks = |ids: &BTreeSet<Id>| intact.difference(ids).count();

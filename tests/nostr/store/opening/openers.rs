@@ -1,4 +1,4 @@
-//! A writer, and others that open its store meanwhile.
+//! A writer, and others that open the store meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ fn on(run: &Run, disk: &Sim) -> Options {
     on_disk(&run.options, disk)
 }
 
-/// A second writer is refused between any two steps, and changes nothing.
+/// Between any two steps, opening refuses a second writer, and changes nothing.
 fn refused(run: &Run, what: &str) {
     for mode in [Mode::Append, Mode::Create] {
         let before = run.disk.fingerprint();
@@ -20,7 +20,7 @@ fn refused(run: &Run, what: &str) {
     }
 }
 
-/// A reader opens the store as it is between any two calls of the writer.
+/// A reader opens the store in its state between any two calls of the writer.
 // Promise: store-second-writer.
 #[test]
 fn a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_refused() {
@@ -66,7 +66,7 @@ fn a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_ref
     assert!(readers > 10 * steps, "{steps} steps, {readers} readers");
 }
 
-/// Have a disk hold what another one does. The segment stays the file that it is: a reader may have it open.
+/// Copy the files of one disk to another. A reader may have the segment open, so write into the same file.
 fn finish(disk: &Sim, as_on: &Sim) {
     let before = listed(disk, Path::new(DIR));
     for (path, bytes) in listed(as_on, Path::new(DIR)) {
@@ -74,15 +74,15 @@ fn finish(disk: &Sim, as_on: &Sim) {
             let file = disk.open(&path, Access::Write).unwrap();
             assert_eq!(file.write_at(&bytes, 0).unwrap(), bytes.len());
         } else if before.get(&path) != Some(&bytes) {
-            // That of a further file of the log, which is not there yet.
+            // The directory of a new log file.
             let _ = disk.create_dir(path.parent().unwrap());
             write(disk, path.to_str().unwrap(), &bytes);
         }
     }
 }
 
-/// A reader asked where the segment ends while a long event was being written, and found damage there; when
-/// it asked again, the event was whole, so that the damage passed for what it was: every walk ended at it.
+/// A reader looked for the end of the segment during the write of a long event, and found damage. At the second look
+/// the event was whole, so the reader kept the damage as real: every walk ended there.
 #[test]
 fn an_event_that_becomes_whole_while_a_reader_opens_is_no_damage() {
     let disk = Sim::new();
@@ -115,7 +115,7 @@ fn an_event_that_becomes_whole_while_a_reader_opens_is_no_damage() {
             let walk = reader.iter(Include::All, OnCorrupt::Raise).unwrap();
             let found: Result<Vec<Event>, _> = walk.map(|one| one.map(|one| one.event)).collect();
             let found = found.unwrap_or_else(|e| panic!("{what}: {e:?}"));
-            // Whether it was there when the reader came or not, it sees all that was before.
+            // The reader sees all earlier events, with or without the new event.
             assert!(found == expected[..2] || found == expected, "{what}: {} events", found.len());
             seen += found.len() - 2;
             if read(&begun, FIRST).len() < whole {

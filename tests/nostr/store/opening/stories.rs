@@ -1,8 +1,8 @@
-//! What went wrong once, each with its story.
+//! Regressions of opening, each with its story.
 
 use crate::store::prelude::*;
 
-/// A reader that opened a store while a long event was being written raised an error about damage.
+/// A reader that opened a store during the write of a long event raised an error about damage.
 #[test]
 fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
     let (disk, on, store) = small();
@@ -16,13 +16,13 @@ fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
         assert_eq!(live(&reader()), events, "{missing}");
         assert!(reader().verify(Check::Id).unwrap().ok(), "{missing}");
     }
-    // Once it was acknowledged by a checkpoint, it is.
+    // After a checkpoint acknowledged the event, a cut event is damage.
     store.checkpoint().unwrap();
     assert!(!reader().verify(Check::Id).unwrap().ok());
 }
 
-/// With a smaller limit, events above it were damage: the store was called damaged, an index made
-/// meanwhile did not have them, and they were stored twice.
+/// With a smaller limit, the store took larger events for damage: opening reported a damaged store, a new index did not
+/// have the events, and appends stored them twice.
 #[test]
 fn a_smaller_limit_is_for_new_events_alone() {
     let (_place, dir) = on_real_disk();
@@ -48,7 +48,7 @@ fn a_smaller_limit_is_for_new_events_alone() {
     assert_eq!(live(&store), stored[1..]);
 }
 
-/// The same of an event that the write-ahead log still has, and of a rescue.
+/// The same for an event in the write-ahead log, and for a rescue.
 #[test]
 fn a_smaller_limit_leaves_what_the_log_has() {
     let (disk, on, store) = small();
@@ -70,9 +70,8 @@ fn a_smaller_limit_leaves_what_the_log_has() {
     }
 }
 
-/// The header of a segment counted no event that came after the last checkpoint, and a process that was
-/// killed counted none either: the segment passed for empty, grew beyond its size, and the counters
-/// stayed wrong.
+/// The header of a segment did not count the events after the last checkpoint, and a killed process counted none. The
+/// next opening took the segment for empty, the segment grew beyond its size, and the counters stayed wrong.
 #[test]
 fn events_that_no_checkpoint_counted_are_counted_by_the_next_opening() {
     for was_killed in [true, false] {
@@ -81,7 +80,7 @@ fn events_that_no_checkpoint_counted_are_counted_by_the_next_opening() {
         if was_killed {
             disk = disk.kill();
         } else {
-            // As a process before left it.
+            // An older version left this state.
             store.close().unwrap();
             changed(&disk, FIRST, |bytes| bytes[20..24].fill(0));
         }

@@ -1,12 +1,12 @@
-//! Segments, write-ahead log and manifest that do not go together.
+//! Segments, write-ahead log and manifest that do not match.
 //!
-//! A hunt took files away, and put older ones and those of another store in their place. Each witness was believed alone
-//! somewhere: a salvage left out what only the log had and said `complete`, a repair took intact events out, and opening
-//! went on without acknowledged events.
+//! A bug hunt removed files, or put older and foreign files in their place. Somewhere the store trusted each witness
+//! alone: a salvage left out events that only the log had and reported `complete`, a repair removed intact events, and
+//! opening went on without acknowledged events.
 
 use crate::store::prelude::*;
 
-/// A store of notes that was closed, or whose process died after the commit.
+/// A store of notes, closed or with a process crash after the commit.
 fn made(numbers: Range<u32>, is_closed: bool) -> Sim {
     let (disk, store) = fresh();
     append(&store, numbers);
@@ -24,8 +24,8 @@ fn has_all(disk: &Sim, numbers: Range<u32>) {
     }
 }
 
-/// After a power cut a reader gave 0 of 3 committed events, and `verify` said that all was well: the log had them, and
-/// the segment had lost them.
+/// After a power cut a reader returned 0 of 3 committed events, and `verify` reported no fault: the log had the events,
+/// but the segment had lost them.
 #[test]
 fn a_reader_has_committed_events_that_only_the_log_has() {
     let disk = made(0..3, true);
@@ -45,7 +45,7 @@ fn a_reader_has_committed_events_that_only_the_log_has() {
         let report = reader.verify(Check::Id).unwrap();
         assert!(report.ok() && report.live == 9, "{report:?}");
         let splits = reader.splits(2 * PAGE as u64).unwrap();
-        // Before a writer has them in the segment, and after that.
+        // Before and after a writer has appended the events to the segment.
         for is_written in [false, true] {
             let parts = splits.iter().flat_map(|split| part(split, &on(&image), Include::Live));
             assert_eq!(parts.collect::<Vec<_>>(), found, "{pages} pages, by parts");
@@ -57,7 +57,7 @@ fn a_reader_has_committed_events_that_only_the_log_has() {
     }
 }
 
-/// The changes that leave a store with fewer events in its segment than its log has.
+/// The changes after which the segment of a store has fewer events than the log.
 fn shorter() -> Vec<Sim> {
     let cut: [fn(&mut Vec<u8>); 2] =
         [|bytes| bytes.truncate(4 * PAGE), |bytes| bytes[5 * PAGE..].fill(0)];
@@ -68,7 +68,7 @@ fn shorter() -> Vec<Sim> {
         changed(&disk, FIRST, cut);
         disks.push(disk);
     }
-    // The segment and the manifest of a backup beside the log of now.
+    // The segment and the manifest of a backup with the current log.
     let disk = made(0..4, true);
     let older = [MANIFEST, FIRST].map(|path| (path, read(&disk, path)));
     let store = writer(&disk);
@@ -100,7 +100,7 @@ fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
     }
 }
 
-/// The log has all that came after the checkpoint of the manifest.
+/// The log has every event after the checkpoint of the manifest.
 #[test]
 fn a_segment_and_a_manifest_of_a_backup_get_the_rest_from_the_log() {
     let disk = shorter().pop().unwrap();
@@ -109,7 +109,7 @@ fn a_segment_and_a_manifest_of_a_backup_get_the_rest_from_the_log() {
     has_all(&disk, 0..8);
 }
 
-/// A segment went on after the end of the log, and `verify` found nothing.
+/// A segment continued after the end of the log, and `verify` found nothing.
 #[test]
 fn events_of_a_segment_that_the_log_lacks_are_named_and_saved() {
     let (disk, store) = fresh();
@@ -155,7 +155,7 @@ fn intact_events_after_a_damaged_page_stay() {
     }
 }
 
-/// A repair called it a loss, did nothing without being told to accept one, and noted it for ever.
+/// A repair reported a loss, needed permission to accept a loss, and noted the loss permanently.
 #[test]
 fn a_damaged_page_that_the_log_has_is_no_loss() {
     let disk = made(0..10, false);
@@ -167,7 +167,7 @@ fn a_damaged_page_that_the_log_has_is_no_loss() {
     assert!(!writer(&disk).opening().is_loss);
 }
 
-/// The room reserved after the log's entries was cut, and a torn entry, before the store was refused.
+/// Opening cut the space reserved after the log's entries, and a torn entry, and then refused the store.
 #[test]
 fn a_refused_opening_changes_no_file() {
     let damages: [fn(&Sim); 3] = [

@@ -1,9 +1,9 @@
-//! What a checkpoint covers that the manifest does not know: no opening cuts it, and no flag of the log meets
-//! another event.
+//! Events before a checkpoint that the manifest does not know: no opening cuts such events, and no flag of the log
+//! hides another event.
 
 use crate::store::prelude::*;
 
-/// Where the page of a note begins, if the notes before it are there.
+/// The start of a note's page, if all earlier notes are there.
 fn at(number: u32) -> usize {
     (1 + number as usize) * PAGE
 }
@@ -12,7 +12,7 @@ fn flip(disk: &Sim, number: u32) {
     flip_page(disk, FIRST, 1 + number as usize);
 }
 
-/// Without these, nothing is missing or flagged but what was flagged by hand.
+/// Check that only the given notes are gone or flagged.
 fn check(found: &Events, numbers: Range<u32>, gone: &[u32], flagged: &[u32]) {
     for number in numbers {
         let flags = found.get(&short(number).id).map(|(_, flags)| *flags);
@@ -25,9 +25,9 @@ fn check(found: &Events, numbers: Range<u32>, gone: &[u32], flagged: &[u32]) {
     }
 }
 
-/// Of a store without its manifest, the copy says the size that the opening found. A flipped bit before the last
-/// checkpoint had all after it cut, acknowledged events included; the log's events came to lie elsewhere, and
-/// its flag named a byte after the end, so that neither an opening nor a repair came to an end.
+/// Without the manifest, opening took its size of the segment from the copy. After a flipped bit before the last
+/// checkpoint, opening cut all later events, even acknowledged ones. The log's events moved, and the log's flag named a
+/// byte after the end, so opening and repair never ended.
 #[test]
 fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
     let (disk, store) = fresh();
@@ -38,8 +38,8 @@ fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
     store.sync().unwrap();
     let disk = disk.kill();
     remove(&disk, MANIFEST);
-    // The last but one is the log's first event, which it has once more; where all of them are damaged, nobody
-    // knows where they lay.
+    // The second-last note is the log's first event, so the log can restore it. If every note of the log is damaged,
+    // nobody knows the old places of the notes.
     let cases: [(&[u32], &[u32], &[u32]); 5] = [
         (&[4], &[4], &[22]),
         (&[4, 19], &[4, 19], &[22]),
@@ -56,19 +56,19 @@ fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
         store.close().unwrap();
         assert!(mended(&disk, ACCEPT).unwrap().mended);
         let store = writer(&disk);
-        // A segment that is written again keeps what counts.
+        // Writing a segment again drops flagged events.
         check(&events(&store), 0..23, &[gone, flagged].concat(), &[]);
         assert!(store.verify(Check::Id).unwrap().ok());
     }
-    // Less is there than the log speaks of, and no manifest says so: the log has the rest.
+    // The segment is shorter than the log's flags require, and no manifest reports the loss: the log has the rest.
     changed(&disk, FIRST, |bytes| bytes.truncate(at(10)));
     refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
     assert!(mended(&disk, ACCEPT).unwrap().mended);
     check(&events(&writer(&disk)), 0..23, &[], &[]);
 }
 
-/// A process died between a checkpoint and its manifest. What was damaged between the two sizes was cut with all
-/// after it, and the store was said to be whole. The log has it.
+/// A process crashed between a checkpoint and its manifest. Opening cut a damaged event between the two sizes with all
+/// later events, and reported a whole store. The log has the events.
 #[test]
 fn damage_between_the_manifest_and_a_later_checkpoint_is_made_good() {
     for checksums in [true, false] {
@@ -79,7 +79,7 @@ fn damage_between_the_manifest_and_a_later_checkpoint_is_made_good() {
         store.checkpoint().unwrap();
         let (older, header) = (read(&disk, MANIFEST), read(&disk, FIRST)[..PAGE].to_vec());
         append(&store, 5..7);
-        // Without a checksum only its id could tell it from a torn one.
+        // Without a checksum, only its id could distinguish the event from a torn one.
         let mut stranger = short(7);
         stranger.id.0[0] ^= 1;
         let unchecked = ImportOptions::new().check(Check::None);
@@ -107,8 +107,8 @@ fn damage_between_the_manifest_and_a_later_checkpoint_is_made_good() {
     }
 }
 
-/// A repair of lost pages was killed once it had appended the log's events after them. The next opening found
-/// them where the manifest's checkpoint ended, and set the flags of where they had been on other events.
+/// A repair of lost pages was killed after it had appended the log's events again. The next opening looked for the
+/// events at the end of the manifest's checkpoint, and set their old flags on other events.
 #[test]
 fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
     let (disk, store) = fresh();
@@ -134,7 +134,7 @@ fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
         if was_tried {
             writer(&disk).close().unwrap();
         }
-        // The log has what came after the first checkpoint.
+        // The log has all events after the first checkpoint.
         assert!(mended(&disk, ACCEPT).unwrap().mended);
         let found = events(&writer(&disk));
         check(&found, 0..4, &[1], &[]);
@@ -142,8 +142,8 @@ fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
     }
 }
 
-/// A repair cut the log, which alone could have said that an event with another signature than its author's was
-/// acknowledged; then the opening cut that event and all after it, of which the repair had said nothing.
+/// A repair cut the log, the only proof that an event with a wrong signature was acknowledged. The next opening cut the
+/// event and all later events, without a word from the repair.
 #[test]
 fn a_repair_that_cut_the_log_asks_for_no_signature() {
     let disk = Sim::new();

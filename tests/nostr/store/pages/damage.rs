@@ -1,20 +1,20 @@
-//! Damaged files of a whole store: what opening, walks and verifying say of them, and what is there.
+//! Damaged files of a whole store: the reports of opening, walks and verifying, and the intact events.
 
 use crate::store::prelude::*;
 
-/// Where the header of a segment says what is free.
+/// The place of the next free byte in a segment's header.
 const NEXT_FREE_AT: usize = 24;
 
-/// Notes 0 to 4, of which 3 has pages 4 to 6; durable, and the log is empty.
+/// Notes 0 to 4, all durable, with an empty log. Note 3 has pages 4 to 6.
 fn five() -> Sim {
     closed(&notes(0..5))
 }
 
-/// A damaged segment costs the event that is damaged, and it is named.
+/// Damage in a segment costs only the damaged event, and every reader reports the damage.
 #[test]
 fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
     type Change = fn(&mut Vec<u8>);
-    // The event that is lost, and the damaged pages.
+    // The lost event, and the damaged pages.
     let cases: [(&str, Change, usize, Range<usize>); 6] = [
         ("a lost page", |b| b[2 * PAGE..3 * PAGE].fill(0), 1, 2..3),
         ("a lost page of a longer event", |b| b[5 * PAGE..6 * PAGE].fill(0), 3, 4..7),
@@ -36,7 +36,7 @@ fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
             assert_eq!(store.opening().saved.len(), 0, "{what}");
             let report = store.verify(Check::Id).unwrap();
             assert_eq!((report.faults, report.live), (1, 4), "{what}");
-            // So that it opens for writing once more.
+            // Otherwise the store could not open for writing again.
             remove(&disk, "/events/.deedbook/damage");
             let fault = &report.first_faults[0];
             assert_eq!((fault.location.offset as usize, fault.end as usize), (from, to), "{what}");
@@ -71,7 +71,7 @@ fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
                     assert_eq!(store.find(&event.id).unwrap().unwrap().event, *event, "{what}");
                 }
                 assert_eq!(store.find(&lost.id).unwrap(), None, "{what}");
-                // Nothing is copied: the damaged one would be lost.
+                // A compaction copies nothing, because it would lose the damaged event.
                 let first = place(&store, &rest[0]);
                 store.set_flags(first, Flags::DELETED).unwrap();
                 named(&store.compact(0.0, false).unwrap_err(), &fault.reason);
@@ -95,7 +95,7 @@ fn a_last_page_that_is_not_padded_is_read_and_appended_to() {
     assert_eq!(all(&writer(&disk)), notes(0..6));
 }
 
-/// Notes 0 to 4 before the last checkpoint, 5 to 8 after it, by a process that died.
+/// Notes 0 to 4 before the last checkpoint, 5 to 8 after it, by a killed process.
 fn nine() -> Sim {
     let disk = five();
     let store = writer(&disk);
@@ -104,8 +104,8 @@ fn nine() -> Sim {
     disk.kill()
 }
 
-/// Replaying went by the header alone, whose counters are hints: where that named a later byte, the
-/// events of the log were appended a second time; a byte within an event cut that event.
+/// Replay trusted the header alone, whose counters are hints. If the header named a later byte, opening appended the
+/// log's events twice. If the header named a byte within an event, opening cut the event.
 #[test]
 fn a_wrong_or_old_header_neither_doubles_nor_cuts_events() {
     let end = read(&nine(), FIRST).len() as u32;
@@ -130,7 +130,7 @@ fn a_wrong_or_old_header_neither_doubles_nor_cuts_events() {
     }
 }
 
-/// The same where an old event is damaged: what follows it is not cut, whatever the hints say.
+/// The same with an old damaged event: opening never cuts the events after it, whatever the hints say.
 #[test]
 fn old_damage_stays_where_it_is_when_the_log_is_replayed() {
     for manifest in [true, false] {
@@ -158,7 +158,7 @@ fn old_damage_stays_where_it_is_when_the_log_is_replayed() {
     }
 }
 
-/// What the segment lost comes back from the log as far as the log is whole, and no further.
+/// The events that the segment lost come back from the log up to the end of its intact part.
 #[test]
 fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
     let whole = nine();
@@ -176,7 +176,7 @@ fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
     for cut in (24..=used).step_by(13).chain([used - 1, used]) {
         let disk = whole.kill();
         changed(&disk, wal, |bytes| bytes[cut..].fill(0));
-        // Acknowledged by a commit: its mark says how much was durable.
+        // Acknowledged by a commit: the log's mark has the durable length.
         match cut < used {
             true => is_named(&disk, &format!("cut at {cut}")),
             false => assert_eq!(all(&writer(&disk)), notes(0..9)),
@@ -186,12 +186,12 @@ fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
         let disk = whole.kill();
         changed(&disk, wal, |bytes| bytes[at] ^= 0x10);
         is_named(&disk, &format!("flipped at {at}"));
-        // Who only reads needs no log.
+        // A reader needs no log.
         assert_eq!(all(&reader(&disk)), notes(0..9), "flipped at {at}");
     }
 }
 
-/// `verify` said ok of a store whose write-ahead log was damaged, and opening for writing refused it.
+/// `verify` reported no fault in a damaged write-ahead log, and opening for writing refused the store.
 #[test]
 fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
     let (whole, stored) = world();
@@ -216,13 +216,13 @@ fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
     }
     for log in logs(&whole) {
         let used = last_byte(&read(&whole, &log));
-        // A cut end: of the newest file it may be a torn one.
+        // A cut end: the end of the newest file may be torn.
         for left in [used / 2, 10] {
             let disk = whole.kill();
             changed(&disk, &log, |bytes| bytes.truncate(left));
             assert_eq!(verified(&disk).is_empty(), !is_refused(&disk), "{log}, {left} bytes left");
         }
-        // And such an end hides no file that is missing.
+        // A torn end does not hide a missing file.
         if let Some(newest) = logs(&whole).last().filter(|newest| **newest != log) {
             let disk = whole.kill();
             remove(&disk, &log);
@@ -240,7 +240,7 @@ fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
         assert_eq!(damages, mended(&disk, DRY).unwrap().damages, "{log} removed");
         assert!(is_refused(&disk) && damages[0].reason.contains("missing"), "{log}: {damages:?}");
         assert!(!mended(&disk, PLAIN).unwrap().mended, "{log} removed");
-        // The segments have all.
+        // The segments have every event.
         let report = mended(&disk, ACCEPT).unwrap();
         assert!(report.mended && report.is_loss && !report.was_loss, "{log}: {report:?}");
         assert_eq!(verified(&disk), []);

@@ -1,5 +1,5 @@
-//! Damaged pages of a store whose process was killed, on the real disk with the index in files, which knows
-//! what lay there: the store opens and takes events, `verify` names the page, and a repair takes it out.
+//! Damaged pages after a killed process, on the real disk with the index in files, which knows the events of the pages.
+//! The store opens and takes events, `verify` names the page, and a repair removes the page.
 
 use deedbook::jobs::Transaction;
 
@@ -35,7 +35,7 @@ fn live(store: &EventStore) -> Vec<Event> {
     walk.map(|found| found.unwrap().event).collect()
 }
 
-/// The store opens with this damage, names it, takes an event, and a repair mends it.
+/// The store opens with the damage, reports it, and takes an event. A repair removes the damage.
 fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
     let store = on().open(dir, Mode::Append).unwrap_or_else(|e| panic!("{what}: {e:?}"));
     assert_eq!(live(&store), left, "{what}");
@@ -53,9 +53,9 @@ fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
     assert_eq!(queried(&store), expected.len(), "{what}");
 }
 
-/// Opening read the versions of what the log had, and failed at a damaged one, as did the repair that opens the
-/// store; and each append that replaced or deleted it failed for good. The same where the log says which flags
-/// the damaged one got.
+/// Opening read the older versions of the log's events, and failed at a damaged version, as did the repair, which opens
+/// the store. Every append that replaced or deleted the version failed. The same if the log has the flags of the
+/// damaged event.
 #[test]
 fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired() {
     let (first, second) = (article("a", 1), article("b", 2));
@@ -75,7 +75,7 @@ fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired()
             let damaged = stored(&store, &first);
             stored(&store, &second);
             store.checkpoint().unwrap();
-            // No flag is put on an event that cannot be read.
+            // The store sets no flag on an unreadable event.
             if is_open && third.is_some() {
                 damage(&dir, damaged);
             }
@@ -95,8 +95,7 @@ fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired()
     }
 }
 
-/// What a request deleted is not known once it cannot be read: nothing is appended, and the error says what
-/// helps.
+/// A damaged request hides the names of the events it deleted. Appends fail, and the error recommends a repair.
 #[test]
 fn a_damaged_request_ends_appends_until_a_repair() {
     let (_place, dir) = on_real_disk();
@@ -120,7 +119,7 @@ fn a_damaged_request_ends_appends_until_a_repair() {
     assert_eq!(live(&store), [note(1)]);
 }
 
-/// A store with a damaged request, as a kill left it when the intent of a commit was there and nothing was appended.
+/// A store with a damaged request, killed after the intent of a commit was written and before anything was appended.
 fn begun(place: &Path) -> PathBuf {
     let [dir, killed] = ["events", "killed"].map(|name| place.join(name));
     let store = open(&dir);
@@ -143,7 +142,7 @@ fn begun(place: &Path) -> PathBuf {
     killed
 }
 
-/// A commit that had begun could not end for a damaged request, and neither did the repair.
+/// Because of a damaged request, neither the commit nor the repair could end.
 #[test]
 fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
     let place = tempfile::tempdir().unwrap();
@@ -156,7 +155,7 @@ fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
     assert!(store.staged().unwrap().is_empty());
 }
 
-/// What the commit staged is gone: it cannot end, and the repair took the damage out before it tried.
+/// The staged events are lost, so the commit cannot end. The repair removes the damage first.
 #[test]
 fn a_repair_removes_damage_before_it_ends_a_commit() {
     let place = tempfile::tempdir().unwrap();
@@ -167,7 +166,7 @@ fn a_repair_removes_damage_before_it_ends_a_commit() {
     assert!(open(&dir).verify(Check::Id).unwrap().ok());
 }
 
-/// One damaged page ended every query of a reader, and each query whose events an index had there.
+/// One damaged page ended every query of a reader, and every query with an event there by the index.
 #[test]
 fn queries_and_counts_pass_over_damage_only_on_request() {
     let (_place, dir) = on_real_disk();
@@ -195,7 +194,7 @@ fn queries_and_counts_pass_over_damage_only_on_request() {
         refused(store.census().err());
         let census = store.census_with(OnCorrupt::Skip, &mut |_| Ok(())).unwrap();
         assert_eq!((census.events, &census.damage), (1, &passed));
-        // Damage elsewhere hides no event. Where one is not found, it may have been there.
+        // Damage elsewhere hides no event. A missing event may have been on the damaged page.
         assert_eq!(store.find(&intact.id).unwrap().unwrap().event, intact);
         refused(store.find(&article("a", 1).id).err());
     }

@@ -1,4 +1,4 @@
-//! Pages that go bad between two reads of the same work: what was intact at first must not go unseen.
+//! Pages that go bad between two reads of the same job, which must notice the new damage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +13,11 @@ fn flip(disk: &Sim, at: Location) {
     assert_eq!(file.write_at(&[byte[0] ^ 1], place).unwrap(), 1);
 }
 
-/// A page was intact when a compaction looked at it, and bad when it was copied: its event was passed over,
-/// the old segment went, and no error was given.
+/// A page was intact when a compaction checked it, and bad when it was copied. The compaction skipped its event,
+/// deleted the old segment, and reported no error.
 #[test]
 fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
-    // Read in this thread, and in another.
+    // Read in the same thread, and in another thread.
     for count in [300, EVENTS] {
         let disk = Sim::new();
         let (store, left) = stored(&disk, count, |number| number % 4 == 0);
@@ -26,7 +26,7 @@ fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
         store.close().unwrap();
         let (by, is_due) = (disk.clone(), Arc::new(AtomicBool::new(false)));
         let due = is_due.clone();
-        // The look is over, and the checkpoint before the copies begins.
+        // The check is over, and the checkpoint before the copies begins.
         let storage = watched(Arc::new(disk.clone()), move |seen| {
             if seen == Seen::Syncing && due.swap(false, Ordering::SeqCst) {
                 flip(&by, at);
@@ -38,7 +38,7 @@ fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
         assert!(!is_due.load(Ordering::SeqCst), "{error:?}");
         assert_eq!((error.kind(), error.path()), (ErrorKind::Corrupt, Some(Path::new(FIRST))));
         assert_eq!(error.offset(), Some(at.offset.into()), "{error:?}");
-        // All others are there, and it is if the page was bad on the way only.
+        // All other events are there. If only the read was bad, the event is there, too.
         assert_eq!(skipping(&store).0.len(), count as usize - 1);
         flip(&disk, at);
         assert_eq!(store.compact(0.0, false).unwrap().kept, left.len() as u64);
@@ -46,13 +46,13 @@ fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
     }
 }
 
-/// The same of a repair, which had saved other pages: the event was not even saved.
+/// The same for a repair that had saved other pages: the repair did not even save the event.
 #[test]
 fn damage_that_comes_after_a_repair_saved_what_was_there_ends_it() {
     for count in [300, EVENTS] {
         let disk = Sim::new();
         let (store, mut left) = stored(&disk, count, |_| false);
-        // With an event between them: else they are one damage.
+        // An event between the two separates the damages.
         let [known, later] = [&left[1], &left[3]].map(|event| place(&store, event));
         store.close().unwrap();
         flip(&disk, known);
@@ -72,7 +72,7 @@ fn damage_that_comes_after_a_repair_saved_what_was_there_ends_it() {
         flip(&disk, later);
         assert!(mend(&options).unwrap().mended);
         left.remove(1);
-        // The segment that was written again comes after the others.
+        // The rewritten segment comes after the others.
         let store = open(&options);
         assert!(sorted(&store) == left, "other events");
         assert!(store.verify(Check::Id).unwrap().ok());

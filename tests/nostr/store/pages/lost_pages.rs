@@ -1,4 +1,4 @@
-//! Segments that lost pages which a checkpoint had made durable: the manifest knows that they were there.
+//! Segments that lost durable pages of a checkpoint: the manifest knows the old size.
 
 use crate::store::prelude::*;
 
@@ -11,12 +11,12 @@ fn four() -> (Sim, Events) {
     (disk, all)
 }
 
-/// How a file loses what comes after a byte.
+/// The two ways in which a file loses its end.
 const LOSSES: [fn(&mut Vec<u8>, usize); 2] =
     [|bytes, at| bytes.truncate(at), |bytes, at| bytes[at..].fill(0)];
 
-/// Of four events two pages were cut off, or were zeros: the store was opened without a word, `verify` found
-/// nothing wrong, and the manifest, the last that knew of them, was replaced.
+/// Two of four events were cut off or zeroed. The store opened without a report, `verify` found no fault, and opening
+/// replaced the manifest, the last witness of the lost events.
 #[test]
 fn a_segment_that_lost_pages_is_refused_and_every_reading_says_so() {
     let (whole, all) = four();
@@ -53,7 +53,7 @@ fn a_segment_that_lost_pages_is_refused_and_every_reading_says_so() {
         let checked = EventStore::verify_part(&split, &on(&disk), Check::Id, &mut |_, _| Ok(()));
         assert_eq!(checked.unwrap().report.faults, 1);
         assert_eq!(events(&reader).len(), 2);
-        // The log still has them.
+        // The log still has the lost events.
         let copied = copied(&disk, COPY_DIR).unwrap();
         assert_eq!((copied.events, copied.from_log, copied.damages.len()), (4, 2, 1));
         assert_eq!(events(&on(&disk).open(COPY_DIR, Mode::Read).unwrap()), all);
@@ -89,8 +89,8 @@ fn a_repair_goes_on_without_lost_pages_if_the_loss_is_accepted() {
     }
 }
 
-/// A segment in the middle was cut in half. The index still had what it had held: a query ended with an error,
-/// and to append a lost event again gave that it was there.
+/// A segment in the middle lost its second half. The index still had the lost events: a query failed, and another
+/// append of a lost event returned a duplicate.
 #[test]
 fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
     let (_place, dir) = on_real_disk();
@@ -118,8 +118,8 @@ fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
     assert!(store.verify(Check::Id).unwrap().ok());
 }
 
-/// The last segment was shorter than the checkpoint had left it, and events came after that. They were appended
-/// again, at lower bytes than those of which the log asks for flags: the flags hid other events.
+/// The last segment was shorter than its checkpoint, and later events were only in the log. Opening appended the events
+/// again at lower offsets than the log's flags name: the flags hid other events.
 #[test]
 fn what_the_log_flags_after_the_loss_hides_no_other_event() {
     let (disk, store) = fresh();
@@ -137,8 +137,8 @@ fn what_the_log_flags_after_the_loss_hides_no_other_event() {
     store.sync().unwrap();
     let all = events(&store);
     let disk = disk.kill();
-    // As it is; with the header of an earlier checkpoint, as a power cut leaves it; and with the manifest of
-    // one, which does not say where the events of the log lay.
+    // Unchanged; with the header of an earlier checkpoint, as after a power cut; and with an earlier manifest, which
+    // does not have the places of the log's events.
     let cases = [(0, 2), (1, 2), (2, 1)];
     for ((case, kept), loss) in cases.into_iter().flat_map(|case| LOSSES.map(|loss| (case, loss))) {
         let disk = disk.kill();
@@ -155,21 +155,21 @@ fn what_the_log_flags_after_the_loss_hides_no_other_event() {
         assert!(mended(&disk, ACCEPT).unwrap().mended, "{case}");
         let found = events(&writer(&disk));
         for number in kept as u32..4 {
-            // The log has what came after the checkpoint of the manifest.
+            // The log has every event after the manifest's checkpoint.
             let is_logged = case == 2 && number >= 2;
             assert_eq!(found.contains_key(&short(number).id), is_logged, "{case}: {number}");
         }
         for event in (0..kept as u32).map(short).chain(later.iter().cloned()) {
             assert_eq!(found.get(&event.id), all.get(&event.id), "{case}: {}", event.content);
         }
-        // A segment that is written again keeps what counts.
+        // Writing a segment again drops flagged events.
         assert!(found.contains_key(&versions[1].id) && !found.contains_key(&versions[0].id));
         assert!(!found.contains_key(&short(20).id), "{case}");
     }
 }
 
-/// A damaged page before the last checkpoint, and a header that a power cut kept old: the segment was cut there,
-/// and what came after the checkpoint lay elsewhere than the log's flags say.
+/// A page before the last checkpoint was damaged, and a power cut had kept an old header. Opening cut the segment
+/// there, and the log's flags named wrong places for the later events.
 #[test]
 fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
     let (disk, store) = fresh();
@@ -185,7 +185,7 @@ fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
     changed(&disk, FIRST, |bytes| {
         bytes[..PAGE].copy_from_slice(&header);
         bytes[2 * PAGE + 80] ^= 1;
-        // What came after the checkpoint was in the cache only.
+        // The pages after the checkpoint were in the cache only.
         bytes.truncate(3 * PAGE);
     });
     let found = events(&writer(&disk));
@@ -195,8 +195,8 @@ fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
     assert_eq!((flagged(1), flagged(3)), (None, Some(Flags::DELETED)));
 }
 
-/// The log is of another time than the manifest: a copy of the store went on with it. Its first event stands before a
-/// damaged page, and lost pages follow that.
+/// The log is of another time than the manifest: a copy of the store went on with the log. The log's first event is
+/// before a damaged page, and the lost pages are after the damage.
 #[test]
 fn a_repair_appends_again_after_the_lost_pages() {
     let (disk, store) = fresh();

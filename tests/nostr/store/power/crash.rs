@@ -1,4 +1,4 @@
-//! Power cuts and deaths at every storage call of every short history, on the simulated disk.
+//! Power cuts and process crashes at every storage call of every short history, on the simulated disk.
 
 use crate::store::prelude::*;
 use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, all_after, by_chance};
@@ -7,7 +7,7 @@ use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
 
 const STEPS: &str = "amvdfckxr";
-/// How appends are synced, and how many steps fewer all histories have; `None` is the default.
+/// The durability of appends, and by how many steps its histories are shorter; `None` is the default.
 const DURABILITIES: [(Option<Durability>, usize); 4] = [
     (Some(Durability::Manual), 0),
     (Some(Durability::Always), 0),
@@ -15,7 +15,7 @@ const DURABILITIES: [(Option<Durability>, usize); 4] = [
     (Some(Durability::None), 1),
 ];
 
-/// A store on each disk that a crash leaves, without the files that go with it.
+/// A store on each disk that a crash leaves, without the `lost` files.
 struct Store<'a> {
     options: &'a Options,
     lost: &'static [&'static str],
@@ -46,7 +46,7 @@ pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
     crashed_in(of_tier("DEEDBOOK_NOSTR_STATES"), histories, durability, checksums);
 }
 
-/// The same in so many states.
+/// The same with a given number of states.
 pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, checksums: bool) {
     for history in histories {
         let mut explorer = Explorer::default();
@@ -55,7 +55,7 @@ pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, check
     }
 }
 
-/// The same with so many second crashes in the calls of the next opening, each in so many states.
+/// The same with second crashes in the calls of the next opening, each in a number of states.
 pub fn crashed_twice(history: &str, second_calls: usize, second_states: u64) {
     let plan = Plan { second_calls, second_states, ..Plan::of(2) };
     let mut explorer = Explorer::default();
@@ -77,7 +77,7 @@ fn crash(
     let how = durability.map_or_else(|| "default".into(), |durability| durability.to_string());
     let what = format!("{how} {history:?}, checksums {checksums}");
     let last = history.chars().count();
-    // Opening is a step as well.
+    // Opening is also a step.
     for (at, step) in std::iter::once('o').chain(history.chars()).enumerate() {
         let before = run.known.clone();
         if at == last {
@@ -98,7 +98,7 @@ fn crash(
     }
 }
 
-/// Say what was tried; with a name, also for the published table.
+/// Print the counts. With a name, also write them for the published table.
 fn finish(name: Option<&str>, explorer: Explorer) {
     println!("{}", explorer.json());
     if let Some(name) = name {
@@ -139,8 +139,8 @@ fn a_compaction_survives_a_crash_at_every_call() {
     crashed(&["afx", "mmfx", "mvfvmdx"], Durability::Manual, true);
 }
 
-/// Without its manifest, a store took the old segments of an interrupted compaction and the new ones:
-/// every event was there twice.
+/// Without its manifest, a store opened the old and the new segments of an interrupted compaction: every event was
+/// there twice.
 #[test]
 fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
     let states = of_tier("DEEDBOOK_NOSTR_STATES").min(16);

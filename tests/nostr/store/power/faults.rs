@@ -1,5 +1,5 @@
-//! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can
-//! fail and stay honest.
+//! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can fail and stay
+//! honest.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ struct Met {
     poisoned: u64,
 }
 
-/// What a broken disk may cause.
+/// Whether a broken disk may cause the error.
 fn expect_typed(error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Missing => Ok(()),
@@ -26,8 +26,8 @@ fn expect_typed(error: &Error) -> Result<(), String> {
     }
 }
 
-/// Run a script while a fault strikes. Whatever fails is a typed error, and what was acknowledged is
-/// there afterwards; a handle that is not poisoned has it, too.
+/// Run a script while a fault strikes. Every failure is a typed error, and every acknowledged event is there
+/// afterwards, also in a handle without a poisoning error.
 fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Result<bool, String> {
     let mut run = Run::new(durability, true);
     run.disk.inject(fault);
@@ -50,7 +50,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
             _ => met.unknown += 1,
         }
         if error.kind() == ErrorKind::Poisoned || run.store.is_none() {
-            // Given up and opened again, as a user would.
+            // Close and open again, as a user would.
             run.store = None;
             if let Err(error) = run.open() {
                 expect_typed(&error)?;
@@ -70,7 +70,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
         && !is_dead
         && let Some(store) = &run.store
     {
-        // One that failed halfway says so, and its index may lack what the segments have.
+        // A checkpoint that failed halfway reports the failure, and the index may lack some of the segments' events.
         if store.checkpoint().is_ok() {
             let got = look(store, &run.known, "the handle")?;
             run.known.judge(&got, false).map_err(|what| format!("the handle: {what}"))?;
@@ -99,7 +99,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
         script.chars().for_each(|step| calls.apply(step).unwrap());
         let calls = calls.disk.calls();
         for (which, (name, what, times)) in FAULTS.iter().enumerate() {
-            // Every call is struck by some fault, and by each of them every few runs.
+            // Some fault strikes every call, and each fault strikes every few calls.
             let first = 1 + (number + which) as u64 % stride;
             for k in (first..calls).step_by(stride as usize) {
                 struck.insert((number, k));

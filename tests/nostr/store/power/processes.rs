@@ -13,11 +13,11 @@ const FIRST: &str = "DEEDBOOK_FIRST";
 
 pub fn open(dir: &Path) -> EventStore {
     let options = on_storage(Arc::new(Disk));
-    // Nearly every life of a process begins segments and files of the log.
+    // In nearly every run, a process begins new segments and log files.
     options.index_on_disk(true).checkpoint_bytes(64 << 10).open(dir, Mode::Append).unwrap()
 }
 
-/// This test binary once more, in a role.
+/// Run this test binary again, in a role.
 pub fn start(role: &str, place: &Path, first: u32) -> Child {
     in_role("store::power::processes::child", role, place)
         .env(FIRST, first.to_string())
@@ -25,7 +25,7 @@ pub fn start(role: &str, place: &Path, first: u32) -> Child {
         .unwrap()
 }
 
-/// Not a test of its own: what the children run.
+/// Not a real test: the code that the child processes run.
 #[test]
 fn child() {
     let Some((role, place)) = role() else { return };
@@ -40,7 +40,7 @@ fn child() {
     let (store, mut acknowledge) = (open(&place), std::io::stderr());
     for number in (first..).step_by(4) {
         let events: Vec<Event> = (number..number + 4).map(event_of).collect();
-        // What the process before had begun is a duplicate.
+        // An event that the previous process had begun is a duplicate.
         let outcomes: Vec<Outcome> = match number % 8 {
             0 => events.iter().map(|event| store.append(event).unwrap()).collect(),
             _ => store.append_many(&events).unwrap(),
@@ -59,7 +59,7 @@ fn is_duplicate(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Duplicate(_))
 }
 
-/// Every fourth is a version of a profile, which replaces the one before.
+/// Every fourth event is a version of a profile, which replaces the previous version.
 fn event_of(number: u32) -> Event {
     match number % 4 {
         3 => event(9, number, 0, &[], &format!("profile {number}")),
@@ -67,7 +67,7 @@ fn event_of(number: u32) -> Event {
     }
 }
 
-/// Kill it; the number before which all events were committed.
+/// Kill the child. Returns the number before which all events were committed.
 pub fn kill(mut child: Child, first: u32) -> u32 {
     child.kill().unwrap();
     let mut bytes = Vec::new();
@@ -81,8 +81,7 @@ pub fn kill(mut child: Child, first: u32) -> u32 {
     last.map_or(first, |last| last.parse().unwrap())
 }
 
-/// All that was committed is there once, and is found by its id and by a query, and of the profiles
-/// the newest.
+/// Every committed event is there once, by its id and by a query, and only the newest of the profiles.
 pub fn judge(place: &Path, end: u32, what: &str) {
     let store = open(place);
     let mut there = BTreeSet::new();
@@ -111,17 +110,17 @@ pub fn judge(place: &Path, end: u32, what: &str) {
     assert!(report.ok(), "{what}: {report:?}");
 }
 
-/// Children killed one after the other, each of which goes on where the one before was killed.
+/// Kill children one after the other. Each continues after the last committed event.
 fn cycles(role: &str) {
     let (_place, dir) = on_real_disk();
     let seed = number("DEEDBOOK_SEED", 1);
     let (mut next, mut lived) = (0, 0);
     let kills = of_tier("DEEDBOOK_NOSTR_KILLS");
-    // On a busy machine some never get to their first append.
+    // On a busy machine some never reach their first append.
     let mut cycle = 0;
     while cycle < kills || ((lived < 3 || next <= 40) && cycle < 10 * kills) {
         let child = start(role, &dir, next);
-        // Some while it opens.
+        // Some are killed during their opening.
         let wait = 8_000 + mix(seed ^ cycle) % 150_000;
         std::thread::sleep(Duration::from_micros(wait));
         let end = kill(child, next);
@@ -130,7 +129,7 @@ fn cycles(role: &str) {
         next = end;
         cycle += 1;
     }
-    // What went wrong has panicked.
+    // Failures have panicked already.
     let json = format!("{{\"cycles\": {cycle}, \"events\": {next}, \"failures\": 0}}\n");
     report::write(&format!("store-kill-{role}"), &json);
     assert!(lived > 2 && next > 40, "no process lived long enough: {lived}, {next} events");
@@ -148,8 +147,8 @@ fn a_process_killed_at_any_moment_of_compacting_loses_nothing_and_doubles_nothin
     cycles("compact");
 }
 
-/// A compaction that was killed began again from its start each time: a process that never lived long
-/// enough for all of it dropped nothing. What was done is kept now, and the next one does the rest.
+/// A killed compaction began again from its start each time: a process with a short life dropped nothing. Now a
+/// compaction keeps its finished steps, and the next compaction does the rest.
 #[test]
 fn a_compaction_that_is_killed_again_and_again_comes_to_its_end() {
     let (_place, dir) = on_real_disk();
@@ -186,7 +185,7 @@ fn a_compaction_that_is_killed_again_and_again_comes_to_its_end() {
     assert!(report.segments.is_empty(), "{report:?}");
 }
 
-/// As many new segments as are needed, in steps of a few; each event once, in the order of before.
+/// A compaction writes as many new segments as needed, a few at a time. Each event stays once, in the old order.
 #[test]
 fn a_compaction_writes_several_segments() {
     let (_place, dir) = on_real_disk();

@@ -1,4 +1,4 @@
-//! When a segment is begun, and disks that fail meanwhile.
+//! When a segment begins, and disks that fail meanwhile.
 
 use crate::store::prelude::*;
 use crate::support::crashes::choices;
@@ -7,7 +7,7 @@ use crate::support::store::judge::recover;
 const PAGE: u64 = 4096;
 const SEGMENT_PAGES: u64 = 40;
 
-/// Have the next append of a store begin a segment.
+/// A store whose next append begins a segment.
 fn full() -> Run {
     let mut run = Run::new(Durability::Manual, true);
     run.open().unwrap();
@@ -15,9 +15,9 @@ fn full() -> Run {
     run
 }
 
-/// The segment was begun and the disk had no room for the manifest that names it. Appends went on in it; a
-/// power cut left it empty, opening took it for what a compaction had begun, and the flags of the log, which
-/// spoke of its events, were dropped: what was replaced counted again.
+/// The store began a segment, and the disk had no space for the manifest with the new segment. Appends went on in the
+/// segment, and a power cut left it empty. Opening took the segment for a compaction's output, and dropped the log's
+/// flags for the lost events: replaced events counted again.
 #[test]
 fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
     let (mut failed, mut went_on) = (0, 0);
@@ -39,7 +39,7 @@ fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
             for step in "vvac".chars() {
                 let Err(error) = run.apply(step) else { continue };
                 assert_eq!(error.kind(), ErrorKind::Poisoned, "{what}, {step}: {error:?}");
-                // As a user does then.
+                // Close and open again, as a user would.
                 run.store = None;
                 run.open().unwrap();
                 is_reopened = true;
@@ -60,14 +60,14 @@ fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
     assert!(failed > 5 && went_on > 2, "{failed} failed, {went_on} went on");
 }
 
-/// One call, or a part of a salvage, went to one segment as a whole: of small events, each of which has a page,
-/// ten times as much as a segment is meant to have.
+/// One call, or a part of a salvage, wrote all its events to one segment. Small events, each in a page, took ten times
+/// the size of a segment.
 #[test]
 fn a_call_of_many_small_events_fills_segments_up_to_their_size() {
     let (_, options) = in_memory();
     let options = options.segment_bytes(SEGMENT_PAGES * PAGE);
     let small = |number: u32| event(1, number, 1, &[], &number.to_string());
-    // Of more pages than a segment has: it is alone in one.
+    // More pages than the size of a segment: the event is alone in one.
     let large = event(1, 200, 1, &[], &"x".repeat(50 * PAGE as usize));
     let events: Vec<Event> =
         (0..100).map(small).chain([large]).chain((300..310).map(small)).collect();

@@ -1,4 +1,4 @@
-//! What went wrong once, each with its story.
+//! Regressions after power cuts and crashes, each with its story.
 
 use deedbook::storage::sim::Choice;
 
@@ -7,25 +7,24 @@ use crate::store::prelude::*;
 use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
 
-/// The flag of a replaced event was in the page cache before the log was synced. A power cut kept the
-/// flag and took the log's end, and with it the event that replaces it: the old one was hidden by one
-/// that was never there.
+/// The flag of a replaced event was in the page cache before the sync of the log. A power cut kept the flag and lost
+/// the end of the log with the new event: an event that never existed hid the old one.
 // Promise: store-power-loss.
 #[test]
 fn no_event_is_hidden_by_one_that_a_power_cut_took() {
-    // In fewer states, a flag that is written before the log's sync is not noticed.
+    // Fewer states do not notice a flag written before the log's sync.
     let states = of_tier("DEEDBOOK_NOSTR_STATES").max(24);
     crashed_in(states, &["vcv", "acd", "aacd", "mcvv"], Durability::Manual, true);
 }
 
-/// The log's end was torn between the new version and the flag of the old one: both counted, for ever.
+/// The end of the log was torn between the new version and the old one's flag: both counted forever.
 #[test]
 fn one_version_counts_where_the_flag_of_the_other_was_lost() {
     crashed(&["vv", "vcvv", "cmrmv", "ad"], Durability::Manual, true);
 }
 
-/// A power cut took the log's end, and left in the segment a version, the request that deletes it, and an
-/// older version that was stored after it. Opening had the deleted one replace the older one: none counted.
+/// A power cut lost the end of the log, but the segment kept a version, the request that deletes it, and an older
+/// version stored after the request. Opening let the deleted version replace the older one: no version counted.
 #[test]
 fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
     let (disk, on, store) = small();
@@ -43,12 +42,12 @@ fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
     let before = flags(&store);
     let live = Flags::default();
     assert_eq!(before, [(10, Flags::REPLACED), (20, Flags::DELETED), (30, live), (15, live)]);
-    // As the power cut leaves it, with so many of the events.
+    // After the power cut, with all or fewer of the events.
     for (lost, after) in [(0, &before[..]), (1, &before[..3])] {
         let image = disk.kill();
         write(&image, WAL, &log);
         changed(&image, FIRST, |bytes| bytes.truncate(bytes.len() - lost * PAGE));
-        // With its manifest, opening saves what the log lacks.
+        // With a manifest, opening saves the events that the log lacks.
         remove_manifests(&image);
         let on = on_disk(&on, &image);
         for _ in 0..2 {
@@ -58,8 +57,8 @@ fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
     crashed(&["vcavp", "vcavpw", "cvavpw"], Durability::Manual, true);
 }
 
-/// Nothing was committed. A process died while it appended, and a power cut ended the next opening: the segment kept a
-/// version that the log lost, and it hid another one.
+/// Without a commit: a process crashed during an append, and a power cut ended the next opening. The segment kept a
+/// version that the log lost, and the version hid another one.
 #[test]
 fn a_power_cut_during_the_opening_after_a_death_hides_no_version_alone() {
     crashed_twice("cvavpw", 60, 60);
@@ -71,8 +70,8 @@ fn a_power_cut_during_the_opening_after_a_death_hides_no_version_after_a_commit(
     crashed_twice("vcavpw", 60, 60);
 }
 
-/// A process died, and its successor found its events and flags in the cache, took them for durable,
-/// and emptied the log. A power cut took them.
+/// A process crashed. The next process found its events and flags in the cache, took them for durable, and emptied the
+/// log. A power cut lost the events.
 #[test]
 fn what_a_dead_process_left_in_the_cache_is_synced_by_the_next() {
     for durability in [Durability::Manual, Durability::Always] {
@@ -80,32 +79,32 @@ fn what_a_dead_process_left_in_the_cache_is_synced_by_the_next() {
     }
 }
 
-/// A store died after it had made the directory, and before it had synced its name. The next one found
-/// it there, synced its files, and a power cut took all of it.
+/// A store crashed after it made the directory, and before it synced the name. The next store found the directory, and
+/// synced only its files. A power cut lost everything.
 #[test]
 fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
     crashed(&[""], Durability::Always, true);
 }
 
-/// Setting flags returned before they were durable, with a durability that promises it.
+/// With a durability that promises more, setting flags returned before the flags were durable.
 #[test]
 fn flags_are_as_durable_as_appends() {
     crashed(&["af"], Durability::Always, true);
 }
 
-/// Without checksums, a page of which a power cut kept some sectors was taken for an event.
+/// Without checksums, opening took a torn page for an event.
 #[test]
 fn a_torn_event_without_a_checksum_is_not_taken_for_one() {
     crashed(&["xrm", "m", "mm", "mcm", "mk", "mkm"], Durability::Manual, false);
 }
 
-/// A sync of the segment failed, and the handle with it. The next process found the events in the
-/// cache, synced them, which wrote nothing, and emptied the log. A power cut took what was committed.
+/// A sync of the segment failed and poisoned the handle. The next process found the events in the cache, synced without
+/// a write, and emptied the log. A power cut lost committed events.
 // Promise: store-call-fails.
 #[test]
 fn what_a_failed_sync_left_in_the_cache_is_written_again() {
     let mut failed = 0;
-    // What reaches the disk of a sync that fails is chance.
+    // Chance decides which bytes of a failed sync reach the disk.
     for (k, seed) in (1..4).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
         let disk = Sim::new();
         disk.set_seed(seed);
@@ -128,8 +127,8 @@ fn what_a_failed_sync_left_in_the_cache_is_written_again() {
     assert!(failed > 8, "{failed} syncs");
 }
 
-/// A call failed while opening flagged the version whose successor had lost the flag for it. The dropped
-/// handle emptied the log, and no later opening looked again: both versions counted for ever.
+/// A call failed during an opening that set the lost flag of a replaced version. The dropped handle emptied the log,
+/// and no later opening looked again: both versions counted forever.
 #[test]
 fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
     let (mut states, mut failed) = (0, 0);
@@ -146,7 +145,7 @@ fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
         let choices = (0..1_000).map(|index| crashes.sample(mix(index)));
         let count =
             |store: &EventStore| store.iter(Include::Live, OnCorrupt::Skip).unwrap().count();
-        // The new one is there, and nothing flags the old one.
+        // The new version is there, and nothing flags the old version.
         let lacks_flag = |choice: &Choice| {
             let disk = crashes.build(choice);
             let has_both = on(&disk).open(DIR, Mode::Read).is_ok_and(|store| count(&store) == 2);

@@ -1,11 +1,11 @@
-//! Events that a power cut tore in a segment: the write-ahead log has them whole, or lost them.
+//! Events torn by a power cut in a segment: the write-ahead log has the whole event, or lost it.
 
 use crate::store::prelude::*;
 
 const SECTOR: usize = 512;
 
-/// Write an event with or without a checksum, commit it, lose some of its bytes in the segment, and open the
-/// store with either option.
+/// Write and commit an event with or without a checksum, lose some of its bytes in the segment, and open the store with
+/// either option.
 fn torn(last: &Event, lost: impl Fn(&[u8]) -> Range<usize>) {
     for (written, opened) in [(false, true), (false, false), (true, false), (true, true)] {
         let what = format!("written with checksums: {written}, opened with: {opened}");
@@ -37,9 +37,8 @@ fn torn(last: &Event, lost: impl Fn(&[u8]) -> Range<usize>) {
     }
 }
 
-/// Events were stored without checksums, and a power cut took a sector of one of them. An opening with the default
-/// options, under which events get checksums, took what was left for an event: it stayed, and the
-/// whole one of the log was appended after it.
+/// A power cut lost a sector of an event without a checksum. An opening with the default options, under which events
+/// get checksums, took the torn bytes for an event, kept them, and appended the log's whole event after them.
 #[test]
 fn an_event_without_a_checksum_that_is_torn_is_taken_from_the_log_whatever_the_options() {
     for tags in [&[&["t", "deedbook"][..]][..], &[]] {
@@ -49,7 +48,7 @@ fn an_event_without_a_checksum_that_is_torn_is_taken_from_the_log_whatever_the_o
     }
 }
 
-/// The same where the sector had only a part of the signature, which no id covers.
+/// The same for a sector with a part of the signature, which no id covers.
 #[test]
 fn an_event_without_a_checksum_whose_signature_is_torn_is_taken_from_the_log() {
     let last = event(9, 1_700_000_009, 1, &[], &"x".repeat(1_500));
@@ -59,9 +58,9 @@ fn an_event_without_a_checksum_whose_signature_is_torn_is_taken_from_the_log() {
     });
 }
 
-/// Without checksums, a power cut took an event from the log, and left it in the segment, or a part of it. It was
-/// taken for an event with half of its signature, because an id tells of all fields but that one; and by an
-/// opening with the default options, whatever was left of it. Where a manifest vouches, the log alone decides.
+/// A power cut lost an event without a checksum from the log, and left all or a part of the event in the segment.
+/// Opening accepted an event with half of its signature, because the id covers all other fields. An opening with the
+/// default options accepted any rest. With a manifest, the log alone decides.
 #[test]
 fn what_only_a_segment_has_needs_a_true_signature_where_no_checksum_vouches_for_it() {
     let lines = include_str!("../../../data/nostr/events.jsonl");
@@ -72,8 +71,8 @@ fn what_only_a_segment_has_needs_a_true_signature_where_no_checksum_vouches_for_
         (&signed, &signed.sig[30..], false),
         (&note(9), &[], false),
     ];
-    // The log has events after the checkpoint, or none; the manifest knows of that, or is lost; with which option
-    // the store is opened.
+    // The log has events after the checkpoint or none, the manifest is there or lost, and the store opens with either
+    // option.
     let stores =
         [(0, true, false), (0, true, true), (1, true, false), (1, true, true), (1, false, false)];
     for (&(last, lost, stays), (logged, is_known, checksums)) in

@@ -1,4 +1,4 @@
-//! Events as Arrow columns: they say what the walk over events says.
+//! Events as Arrow columns: equal to the events of a walk.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -42,7 +42,7 @@ fn batches_are_as_large_as_was_asked_for() {
     };
     assert_eq!(sizes(30, 1 << 30), [30, 30, 30, 10]);
     assert_eq!(sizes(0, 1 << 30), [1; 100]);
-    // A longer event is in one of every seven, the fourth of them.
+    // Every seventh event is longer, starting with the fourth.
     assert_eq!(sizes(1000, 9_000)[..3], [4, 7, 7]);
     assert_eq!(sizes(1000, 1 << 30), [100]);
     let few = Batches::new(
@@ -57,7 +57,7 @@ fn batches_are_as_large_as_was_asked_for() {
     assert_eq!(lengths[..5], [4096, 4096, 4096, 3 * 4096, 4096]);
 }
 
-/// What is appended and compacted beside a reader does not change what it reads.
+/// Appends and compactions during a read do not change its result.
 #[test]
 fn batches_are_a_snapshot() {
     let (options, store) = memory_store();
@@ -97,7 +97,7 @@ fn filters_leave_out_what_they_do_not_match() {
     refused(of(r#"{"limit": 3}"#), ErrorKind::InvalidArgument, "");
 }
 
-/// A filter that matches nothing would else keep its caller until the end of the store.
+/// Without empty batches, a filter without a match would hold its caller until the end of the store.
 #[test]
 fn a_long_walk_past_what_a_filter_does_not_match_gives_batches_without_rows() {
     let (_, options) = in_memory();

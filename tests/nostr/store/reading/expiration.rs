@@ -1,10 +1,10 @@
-//! An event whose time is over (NIP-40) is given by no way of asking for events that count.
+//! Every way to read live events leaves out an expired event (NIP-40).
 
 use crate::store::prelude::*;
 
 const OVER_AT: u64 = 5_000;
 
-/// Whether an event is given, asked in all ways, which agree.
+/// Whether the store returns an event, in all ways to ask, which agree.
 fn is_given(store: &EventStore, event: &Event) -> bool {
     let id = event.id;
     let live: Vec<Id> = live(store).iter().map(|event| event.id).collect();
@@ -14,7 +14,7 @@ fn is_given(store: &EventStore, event: &Event) -> bool {
     ways.push(store.into_iter().any(|found| found.unwrap().event.id == id));
     for filter in ["{}", r#"{"ids":["@"]}"#, r##"{"#t":["brief"]}"##, r#"{"limit":1}"#] {
         let found = found(store, &filter.replace('@', &id.to_string()));
-        // It is the newest: where it is over, a limit has room for another.
+        // The event is the newest: after its expiration, a limit has room for another.
         assert!(found.len() == 1 || !filter.contains("limit"), "{} found", found.len());
         ways.push(found.contains(event));
     }
@@ -31,7 +31,7 @@ fn is_given(store: &EventStore, event: &Event) -> bool {
         let rows = gathered(batches(store, Include::Live, 7, 1 << 20));
         assert!(rows.iter().map(|found| found.event.id).eq(live.iter().copied()));
     }
-    // A walk over all that is stored has it.
+    // A walk over all stored events has the event.
     let stored =
         walked(store, Include::All).into_iter().find(|found| found.event.id == id).unwrap();
     assert_eq!(store.read(stored.location).unwrap(), stored);
@@ -40,7 +40,7 @@ fn is_given(store: &EventStore, event: &Event) -> bool {
     given
 }
 
-/// It was obeyed when an event came, and by compactions, but not by reading.
+/// Appends and compactions obeyed the expiration, but reads did not.
 #[test]
 fn an_event_is_given_until_its_time_is_over() {
     for len in [10, 9_000] {
@@ -65,7 +65,7 @@ fn an_event_is_given_until_its_time_is_over() {
                 let live = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
                 assert_eq!(live.count(), 31 + usize::from(given), "the request does not expire");
             }
-            // A walk goes by the time at which it began.
+            // A walk uses the time of its start.
             NOW.set(OVER_AT - 1);
             let begun = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
             NOW.set(OVER_AT);

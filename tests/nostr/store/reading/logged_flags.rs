@@ -1,4 +1,4 @@
-//! What a reader hides before the segments have the flags: the write-ahead log has them.
+//! A reader hides events by the write-ahead log's flags before the segments have the flags.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +18,7 @@ fn made() -> (Sim, EventStore) {
     (disk, store)
 }
 
-/// The events that count for a new reader, in every way.
+/// The live events for a new reader, in every way.
 fn read(disk: &Sim) -> Vec<Event> {
     let reader = on(disk).open(DIR, Mode::Read).unwrap();
     let found = everything(&reader).into_iter().filter(|found| found.flags.is_live());
@@ -33,9 +33,9 @@ fn gone(number: u32) -> Event {
     request(number_of(&note(number).pubkey), 1_800_000_000, &note(number))
 }
 
-/// The log had a new version and a deletion request, and long after they were durable a new reader still gave the
-/// old version and the deleted note: the segments got their flags with the writer's next call. After a
-/// writer that died, it was so until the next opening for writing.
+/// The log had a new version and a deletion request, both long durable, but a new reader still returned the old version
+/// and the deleted note: the segments got the flags with the writer's next call. If the writer crashed, the state
+/// stayed until the next opening for writing.
 #[test]
 fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_flags() {
     let (disk, store) = made();
@@ -51,7 +51,7 @@ fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_f
     assert_eq!(read(&killed), left);
     let next = on(&killed).open(DIR, Mode::Append).unwrap();
     assert_eq!((live(&next), read(&killed)), (left.to_vec(), left.to_vec()));
-    // What comes after a reader was opened is hidden from it by the writer's commit.
+    // An open reader hides later deleted events after the writer's commit.
     let reader = on(&disk).open(DIR, Mode::Read).unwrap();
     store.append(&gone(5)).unwrap();
     assert_eq!(live(&reader), left);
@@ -61,9 +61,8 @@ fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_f
     assert_eq!(read(&disk), [&left[1..], &[gone(5)]].concat());
 }
 
-/// The flags were in the log, and the version that replaces another one was not in the segment yet, or a power
-/// cut took it from there. A reader has the new one from the log; or the old one where no manifest says that the log
-/// goes with the segment.
+/// The log had the flags, but the segment did not have the new version, or lost it in a power cut. A reader returns the
+/// new version from the log. Without a manifest to match the log with the segment, a reader returns the old version.
 #[test]
 fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
     let (disk, store) = made();
@@ -86,7 +85,7 @@ fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
     }
 }
 
-/// The last word of the log counts, and flags that no longer hide an event are the segment's.
+/// The log's last flags count, and flags that no longer hide an event are the segment's.
 #[test]
 fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
     let (disk, store) = made();
@@ -110,8 +109,8 @@ fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
     assert_eq!(read(&disk), [notes[3].clone(), note(8)]);
 }
 
-/// Of a log that is damaged or missing, a reader takes what there is, and opens. Where the log is torn, its end says
-/// where the segments end: what follows was never acknowledged.
+/// A reader opens with a damaged or missing log, and reads the intact part. The end of a torn log gives the end of the
+/// segments: later events were never acknowledged.
 #[test]
 fn a_reader_opens_whatever_is_wrong_with_the_log() {
     let (disk, store) = made();
@@ -141,7 +140,7 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
     assert_eq!(live(&on(&missing).open(DIR, Mode::Read).unwrap()).len(), 4);
 }
 
-/// Each part reads the log, and no more than twice, with the pages that the log's events take.
+/// Each part reads the log at most twice, with the pages of the log's events.
 #[test]
 fn each_part_has_what_the_log_says_at_its_time() {
     let disk = Sim::new();
@@ -170,16 +169,16 @@ fn each_part_has_what_the_log_says_at_its_time() {
     for number in [1, 2] {
         assert_eq!(look(number).0, notes[number * 10..(number + 1) * 10]);
     }
-    // Whatever is logged between two of them is seen.
+    // A part sees every entry logged before its read.
     delete(31);
     let (found, _) = look(3);
     assert_eq!((found.len(), found.contains(&notes[31])), (9, false));
     assert!(!look(0).0.contains(&notes[1]));
 }
 
-/// The flags stand after the last event that was appended with them. Where the process died while the segment had
-/// some of these events only, a reader has the others from the log. Where no manifest says that the log goes with the
-/// segment, a reader has both versions; the next opening for writing has one.
+/// The log has the flags after the last event of the same append. If the process crashed with only some of these events
+/// in the segment, a reader returns the others from the log. Without a manifest to match the log with the segment, a
+/// reader returns both versions, and the next opening for writing keeps one.
 #[test]
 fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_once() {
     let (disk, store) = made();
@@ -197,7 +196,7 @@ fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_o
     assert_eq!((live(&next), read(&image)), (left.to_vec(), left.to_vec()));
 }
 
-/// The entry of the last event was damaged, and no flag of the log counted.
+/// The log entry of the last event was damaged, and the reader ignored every flag of the log.
 #[test]
 fn a_damaged_entry_of_the_last_event_keeps_no_flag_from_a_reader() {
     let (disk, store) = made();
@@ -208,7 +207,7 @@ fn a_damaged_entry_of_the_last_event_keeps_no_flag_from_a_reader() {
     let before = events::read(&disk, FIRST);
     store.sync().unwrap();
     let image = disk.kill();
-    // The log is synced, and the writer's next call has not come.
+    // The log is synced, and the writer has made no further call.
     write(&image, FIRST, &before);
     changed(&image, WAL, |bytes| {
         let id = gone(2).id.0;

@@ -1,5 +1,5 @@
-//! Segments of the reference implementation, which keeps the first byte of a tag's name: every way to
-//! read them gives the names again, or says that they are lost.
+//! Segments of the reference implementation, which keeps only the first byte of a tag's name. Every way to read
+//! restores the names, or reports lost names.
 
 use deedbook::nostr::ExportReport;
 use deedbook::nostr::wal::{Entry, WalOptions};
@@ -12,7 +12,7 @@ const EXPECTED: &str = include_str!("../../../data/nostr/lossy.2.expected.jsonl"
 /// The id in the first record.
 const ID_AT: usize = 4096 + 5;
 
-/// A store with these bytes as its only segment.
+/// A store with one segment of the given bytes.
 fn store_of(bytes: &[u8]) -> (Memory, Options) {
     memory_of(&[("/events/data/segments/data.2", bytes)])
 }
@@ -21,7 +21,7 @@ fn expected() -> Vec<Event> {
     EXPECTED.lines().map(|line| Event::from_json(line.as_bytes()).unwrap()).collect()
 }
 
-/// The first event with another id, which no names meet.
+/// The first event with another id, which fits no names.
 fn unknown() -> (Vec<u8>, Event) {
     let mut bytes = SEGMENT.to_vec();
     bytes[ID_AT] ^= 1;
@@ -33,7 +33,7 @@ fn unknown() -> (Vec<u8>, Event) {
     (bytes, event)
 }
 
-/// The events of a store, read in every way, with what it notes of them.
+/// The events of a store, read in every way, with their flags.
 fn read_in_every_way(store: &EventStore) -> Vec<(Event, Flags)> {
     let stored = everything(store);
     let mut text = Vec::new();
@@ -58,7 +58,7 @@ fn lost_names_are_read_as_they_were() {
     assert_eq!((report.live, report.recovered, report.lossy, report.faults), (2, 1, 0, 0));
     let writer = open(&options);
     assert_eq!(read_in_every_way(&writer), plain(expected()));
-    // The index has the names, too: none of these is the letter that the file has.
+    // The index also has the full names, not the letters of the file.
     for store in [&reader, &writer] {
         assert_eq!(found(store, r##"{"#t": ["The History of Nostr"]}"##), []);
         assert_eq!(found(store, r##"{"#d": ["slug"]}"##).len(), 1);
@@ -93,7 +93,7 @@ fn an_event_whose_names_are_not_known_is_lossy_in_every_way_and_stays_so() {
     let second = (expected()[1].clone(), Flags::default());
     let report = options.open("/events", Mode::Read).unwrap().verify(Check::Id).unwrap();
     assert_eq!((report.live, report.recovered, report.lossy, report.faults), (2, 0, 1, 1));
-    // Another size of pages: records are made again.
+    // With another page size, the salvage makes new records.
     let pages = options.clone().page_bytes(8192);
     salvaged_by(&pages);
     let rescued = pages.open(COPY_DIR, Mode::Append).unwrap();
@@ -105,7 +105,7 @@ fn an_event_whose_names_are_not_known_is_lossy_in_every_way_and_stays_so() {
         let store = open(&options);
         assert_eq!(read_in_every_way(&store), [lossy.clone(), second.clone()]);
         let at = store.find(&lossy.0.id).unwrap().unwrap().location;
-        // It is no flag of the file's, whatever is set.
+        // The file never stores the flag `LOSSY`, whatever a caller sets.
         store.set_flags(at, Flags::LOSSY | Flags::REPLACED).unwrap();
         assert_eq!(store.read(at).unwrap().flags, Flags::LOSSY | Flags::REPLACED);
         drop(store);
@@ -115,13 +115,13 @@ fn an_event_whose_names_are_not_known_is_lossy_in_every_way_and_stays_so() {
         delete(&store, &second.0);
         assert_eq!(store.compact(0.0, false).unwrap().deleted, 1);
         let mut found = read_in_every_way(&store);
-        // Of other pages, the note has a segment of its own, which stays before the new one.
+        // With another page size, the note has a separate segment before the new one.
         found.sort_by_key(|(event, _)| event.created_at);
         assert_eq!(found, [lossy.clone(), (note(1), Flags::default())]);
     }
 }
 
-/// What only the write-ahead log has: another program's records, which have no checksum.
+/// Only the write-ahead log has the records, written by another program without a checksum.
 #[test]
 fn a_salvage_finds_names_in_records_of_the_log() {
     let (bytes, event) = unknown();
@@ -143,14 +143,14 @@ fn a_salvage_finds_names_in_records_of_the_log() {
         let rescued = options.open(COPY_DIR, Mode::Append).unwrap();
         assert_eq!(read_in_every_way(&rescued), std::slice::from_ref(&first));
         drop(memory);
-        // And an opening appends it again as it is.
+        // An opening appends the record again without a change.
         let store = open(&options);
         assert_eq!(read_in_every_way(&store), [first]);
     }
 }
 
-/// Opened without checksums, a store took the last events of a segment for torn, because no names met their
-/// ids, and cut them.
+/// Opened without checksums, a store took the last events of a segment for torn, because no names fit their ids, and
+/// cut the events.
 #[test]
 fn lossy_events_at_the_end_of_a_segment_stay() {
     let (bytes, event) = unknown();

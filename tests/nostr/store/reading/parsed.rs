@@ -1,5 +1,5 @@
-//! Lines as Arrow columns: the same lines are bad, for the same reasons, as in an import, and the
-//! others give the columns that a store gives.
+//! Lines as Arrow columns: the same lines are bad for the same reasons as in an import, and the other lines give the
+//! columns of a store.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -30,7 +30,7 @@ fn parsed(lines: &[Vec<u8>], options: &ImportOptions) -> RecordBatch {
     parsed.finish().unwrap()
 }
 
-/// What is wrong with which lines.
+/// The bad lines with their errors.
 fn errors(batch: &RecordBatch) -> Vec<BadLine> {
     let errors = batch.column(COLUMNS.len()).as_string::<i32>().iter();
     let bad = |(line, error): (u64, Option<&str>)| {
@@ -46,7 +46,7 @@ fn imported(lines: &[Vec<u8>], options: &ImportOptions, event_bytes_max: u32) ->
     store.import(&mut &text[..], options, None, &mut |_| Ok(())).unwrap().bad_lines
 }
 
-/// Real lines, and what may become of them.
+/// Real lines, and damaged versions of them.
 fn damaged() -> Vec<Vec<u8>> {
     let mut lines: Vec<Vec<u8>> = Vec::new();
     for (number, line) in REAL.lines().enumerate() {
@@ -63,7 +63,7 @@ fn damaged() -> Vec<Vec<u8>> {
     lines.push(vec![b' '; 200_000]);
     lines.push(vec![b'x'; 200_000]);
     lines.push(b"\xff\xfe".to_vec());
-    // A true id, and a signature that is another event's.
+    // A true id, and the signature of another event.
     lines.extend(notes(0..3).iter().map(|note| note.to_json().into_bytes()));
     lines.retain(|line| !line.contains(&b'\n'));
     lines.push(b"{".to_vec());
@@ -88,7 +88,7 @@ fn the_lines_are_bad_that_an_import_calls_bad_with_the_same_words() {
         }
         counts.push(found.len());
     }
-    // Each check finds more.
+    // Each stricter check finds more.
     assert!(counts[0] > 0 && counts.is_sorted_by(|less, more| less < more), "{counts:?}");
 }
 
@@ -111,7 +111,7 @@ fn the_columns_are_those_of_a_store() {
     }
     assert_eq!(batch.column(COLUMNS.len()).null_count(), events.len());
 
-    // The same between lines that are none.
+    // The same between bad and empty lines.
     let lines = events.iter().flat_map(|event| [b"{}".to_vec(), json(event), Vec::new()]);
     let batch = parsed(&lines.collect::<Vec<_>>(), &options);
     for (column, name) in COLUMNS.iter().enumerate() {
@@ -122,7 +122,7 @@ fn the_columns_are_those_of_a_store() {
     }
 }
 
-/// An import ended there.
+/// An import ended at the event.
 #[test]
 fn an_event_that_a_store_refuses_for_its_size_is_a_bad_line() {
     const LIMIT: u32 = 5_000;

@@ -1,4 +1,4 @@
-//! Parts of a store, read apart: together they give what the walk over the store gives.
+//! Parts of a store, read separately: together the same events as a walk over the store.
 
 use deedbook::jobs::Split;
 use deedbook::nostr::{Events, PageDamage, PartReport, VerifyReport};
@@ -10,7 +10,7 @@ fn made() -> Sim {
     closed(&notes(0..100))
 }
 
-/// The events of a walk with their places, and the damage that it passed over.
+/// The events of a walk with their places, and the skipped damage.
 type Read = (Vec<(Id, Location)>, Vec<(u32, PageDamage)>);
 
 fn all_of(mut walk: Events) -> deedbook::Result<Read> {
@@ -57,7 +57,7 @@ fn parts_give_together_what_the_store_gives_also_around_damage() {
     }
 }
 
-/// The reports of all parts are that of the store, but for events that are stored twice.
+/// Together, the reports of all parts equal the store's report, except for duplicate events.
 #[test]
 fn parts_checked_apart_have_together_the_report_of_the_store() {
     for (what, wrong, lost) in [("none", 0, 0), ("ids", 9, 0), ("pages", 0, 12), ("both", 9, 12)] {
@@ -100,7 +100,7 @@ fn parts_checked_apart_have_together_the_report_of_the_store() {
                 together.first_faults.extend(report.first_faults);
                 ids.extend(more);
             }
-            // Only a check of the whole notes what it found.
+            // Only a check of the whole store notes its result.
             together.noted = alone.noted;
             assert_eq!(together, alone, "{what}, parts of {part_pages} pages");
             let mut walk = store.iter(Include::Live, OnCorrupt::Skip).unwrap();
@@ -118,7 +118,7 @@ fn another_segment_is_refused_and_lost_pages_are_named() {
     let disk = made();
     let splits = reader(&disk).splits(8 * PAGE as u64).unwrap();
     let second = &splits[1];
-    // What is appended, and what is damaged, does not make it another one.
+    // Appends and damage do not make it another segment.
     writer(&disk).append_many(&notes(100..103)).unwrap();
     let at = second.offset as usize;
     changed(&disk, FIRST, |bytes| bytes[at + 60] ^= 1);
@@ -128,11 +128,11 @@ fn another_segment_is_refused_and_lost_pages_are_named() {
     let (found, passed) = of_part(&disk, second).unwrap();
     assert!(found.is_empty(), "{found:?}");
     let last = &passed.last().unwrap().1;
-    // With the damaged page before them they are one stretch.
+    // The lost pages and the damaged page before them form one stretch.
     assert_eq!((last.offset as usize, u64::from(last.end)), (at, second.end));
     let raised = EventStore::read_split(second, &on(&disk), Include::All, OnCorrupt::Raise);
     assert_eq!(raised.unwrap().next().unwrap().unwrap_err().kind(), ErrorKind::Corrupt);
-    // The same file with another event there, or of another time.
+    // A segment with another event at the place, or from another time.
     let disk = made();
     let other = closed(&notes(1000..1100));
     write(&disk, FIRST, &read(&other, FIRST));

@@ -1,4 +1,4 @@
-//! The files that the reference implementation left, in its directories, opened as a store.
+//! The files of the reference implementation, in its directories, opened as a store.
 
 use deedbook::nostr::wal::{Entry, Lsn, WalOptions};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ const LOG: &[u8] = include_bytes!("../../../data/nostr/wal.log");
 const EXPECTED: &str = include_str!("../../../data/nostr/data.0.expected.jsonl");
 /// The places of the records whose flags are not 0, in their order.
 const FLAGGED: [(usize, Flags); 2] = [(2, Flags::DELETED), (3, Flags::REPLACED)];
-/// In the first segment: the one after it has nothing but events that are written again.
+/// In the first segment: the next segment has only events that opening writes again.
 const REPLACED: [Location; 2] = [
     Location { segment: 0, offset: 3 * PAGE as u32 },
     Location { segment: 0, offset: 4 * PAGE as u32 },
 ];
-/// An entry that is cut in the middle by so many bytes less.
+/// The number of bytes to cut off the last entry.
 const TORN: usize = 40;
 
 fn store_of(log: &[u8]) -> (Memory, Options) {
@@ -34,7 +34,7 @@ fn found(options: &Options, mode: Mode) -> Vec<(Event, Flags)> {
     all.map(|found| (found.event, found.flags)).collect()
 }
 
-/// The last entry of the log is an event that the segment has: it is not stored twice.
+/// The last entry of the log is an event of the segment, and is not stored twice.
 #[test]
 fn a_store_of_the_reference_has_each_event_once() {
     for log in [LOG, &LOG[..LOG.len() - TORN]] {
@@ -52,13 +52,13 @@ fn a_store_of_the_reference_has_each_event_once() {
         assert!(store.append(&more).unwrap().is_stored());
         store.close().unwrap();
         assert_eq!(found(&options, Mode::Read), [expected(), vec![(more, Flags(0))]].concat());
-        // The pages of the reference stand as they were: the header counts, and nothing else changed.
+        // The pages of the reference are unchanged: only the header has new counts.
         let pages = bytes_of(&memory, Path::new("/events/data/segments/data.0"));
         assert_eq!(pages[PAGE..SEGMENT.len()], SEGMENT[PAGE..]);
     }
 }
 
-/// Flags and index entries before the checkpoint are in the segments: they are not applied again.
+/// The segments have the flags and index entries before the checkpoint: opening does not apply them again.
 #[test]
 fn what_the_reference_noted_before_its_checkpoint_is_not_done_again() {
     let (_, options) = store_of(LOG);
@@ -72,7 +72,7 @@ fn segment(id: u32) -> String {
     format!("/events/data/segments/data.{id}")
 }
 
-/// A manifest of another program, which names so many bytes of each of the first segments.
+/// A manifest of another program, with the sizes of the first segments.
 fn manifest(sizes: &[usize], checkpoint: Lsn) -> Vec<u8> {
     let listed = |(id, size): (usize, &usize)| {
         json!({
@@ -95,8 +95,8 @@ fn manifest(sizes: &[usize], checkpoint: Lsn) -> Vec<u8> {
     manifest.to_string().into_bytes()
 }
 
-/// Ten notes in three segments, of which the log has all that came after the checkpoint, and the flags of
-/// two; nothing but the log is on stable storage.
+/// Ten notes in three segments. The log has every note after the checkpoint, and the flags of two. Only the log is on
+/// stable storage.
 fn rotated(checkpoint_after: usize, named: Option<&[usize]>) -> (Sim, Options, Vec<Event>) {
     let note = |number: u8| {
         let content = format!("note {number}");
@@ -117,7 +117,7 @@ fn rotated(checkpoint_after: usize, named: Option<&[usize]>) -> (Sim, Options, V
     let mut records = Vec::new();
     for id in 0..3 {
         let mut bytes = read(&made, &format!("{}.seg", segment(id)));
-        // No record, and the first page is free.
+        // The header counts no record, and names the first page as free.
         bytes[20..24].fill(0);
         bytes[24..28].copy_from_slice(&(PAGE as u32).to_be_bytes());
         for page in bytes.chunks(PAGE).skip(1) {
@@ -149,9 +149,9 @@ fn rotated(checkpoint_after: usize, named: Option<&[usize]>) -> (Sim, Options, V
     (disk, options, notes)
 }
 
-/// Another program begins segments without a checkpoint. The walk along the last one met its first event
-/// where that of the log's beginning was due, cut it, and appended all that the log has: what the segments
-/// before have was there twice, and flags of the log went to other events.
+/// Another program begins segments without a checkpoint. The walk over the last segment met its first event instead of
+/// the log's first, cut the event, and appended the whole log. The events of the earlier segments were there twice, and
+/// the log's flags hid other events.
 #[test]
 fn events_of_the_log_that_stand_in_earlier_segments_are_not_stored_twice() {
     let named: [Option<&[usize]>; 4] =
@@ -174,12 +174,12 @@ fn events_of_the_log_that_stand_in_earlier_segments_are_not_stored_twice() {
         assert!(opening.saved.is_empty(), "{what}: {opening:?}");
         judge(&store, &notes);
         assert_eq!(queried(&store), 8, "{what}");
-        // The log is empty now: the segments have on stable storage what it had.
+        // The log is empty now: the segments have its events on stable storage.
         judge(&open(&on_disk(&options, &worst(&disk))), &notes);
         store.close().unwrap();
         judge(&open(&options), &notes);
 
-        // What is missing comes back, and only that.
+        // Only the missing event comes back.
         let (disk, options, notes) = rotated(checkpoint_after, named);
         changed(&disk, &segment(2), |bytes| bytes.truncate(bytes.len() - PAGE));
         let store = open(&options);
@@ -188,8 +188,8 @@ fn events_of_the_log_that_stand_in_earlier_segments_are_not_stored_twice() {
     }
 }
 
-/// A sync of the other program failed: the cache has its pages, takes them for written, and no further sync writes
-/// them. Opening empties the log that has them, too.
+/// A sync of the other program failed: the cache takes its pages for written, and no further sync writes them. Opening
+/// also empties the log with the same events.
 #[test]
 fn pages_whose_earlier_sync_failed_are_written_again() {
     for seed in 0..8 {

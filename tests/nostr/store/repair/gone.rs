@@ -1,4 +1,4 @@
-//! Files that are gone, torn or in another one's place, as readers, salvages and repairs see them.
+//! Readers, salvages and repairs of files that are missing, torn or replaced by another file.
 
 use crate::store::prelude::*;
 
@@ -15,7 +15,7 @@ fn without_sums(disk: &Sim) -> Options {
     on(disk).checksums(false)
 }
 
-/// A store whose process died after the commit.
+/// A store whose process crashed after the commit.
 fn killed(options: impl Fn(&Sim) -> Options, numbers: Range<u32>) -> Sim {
     let disk = Sim::new();
     let store = open(&options(&disk));
@@ -24,8 +24,8 @@ fn killed(options: impl Fn(&Sim) -> Options, numbers: Range<u32>) -> Sim {
     disk.kill()
 }
 
-/// The reference implementation appends where the header says. It said 4096 until a checkpoint: after a kill, that
-/// program overwrote committed events.
+/// The reference implementation appends at the offset in the header. The offset was 4096 until a checkpoint: after a
+/// kill, the reference overwrote committed events.
 #[test]
 fn the_header_says_where_events_end() {
     let disk = killed(on, 0..5);
@@ -56,7 +56,7 @@ fn a_store_that_the_reference_compacted_opens() {
     assert_eq!(all(&reader(&disk)).len(), 4);
 }
 
-/// The repair said mended, and the events of the copied segment were there twice.
+/// The repair reported success, and the events of the copied segment were there twice.
 #[test]
 fn a_repair_sets_a_copy_of_another_segment_aside() {
     let (disk, _) = world();
@@ -70,7 +70,7 @@ fn a_repair_sets_a_copy_of_another_segment_aside() {
     assert!(!events(&store).is_empty());
 }
 
-/// The next append filled the page of a record that lost its end with zeros, and walks gave an event with NULs.
+/// The next append filled the page of a torn record with zeros, and walks returned an event with NULs.
 #[test]
 fn no_append_makes_a_torn_record_whole() {
     let disk = Sim::new();
@@ -84,7 +84,7 @@ fn no_append_makes_a_torn_record_whole() {
     assert_eq!(damage.len(), 1);
 }
 
-/// A salvage took the damaged copy of the segment.
+/// A salvage copied the segment's damaged version of an event.
 #[test]
 fn a_salvage_takes_the_whole_copy_of_the_log() {
     let disk = killed(without_sums, 0..3);
@@ -95,7 +95,7 @@ fn a_salvage_takes_the_whole_copy_of_the_log() {
     assert_eq!(sorted(&options.open(COPY_DIR, Mode::Read).unwrap()), notes(0..3));
 }
 
-/// A store with a missing segment could not be opened for reading; with none left there was "no event store there".
+/// A store with a missing segment did not open for reading. Without any segment, the error was "no event store there".
 #[test]
 fn a_missing_segment_is_damage_that_readers_pass_over() {
     let (disk, all) = world();
@@ -117,7 +117,7 @@ fn a_missing_segment_is_damage_that_readers_pass_over() {
     }
 }
 
-/// Opening named the gap, and a salvage said `complete`.
+/// Opening reported the gap, and a salvage reported `complete`.
 #[test]
 fn a_salvage_without_a_manifest_names_a_gap() {
     let disk = killed(on, 0..3);
@@ -130,8 +130,8 @@ fn a_salvage_without_a_manifest_names_a_gap() {
     assert!(!report.is_complete());
 }
 
-/// A checkpoint removed the first file of the log, and a power cut brought back what lay beside it. The repair leaves no
-/// file of the log, so that it begins with that name again.
+/// A checkpoint removed the first file of the log, and a power cut brought back its sidecar. The repair leaves no file
+/// of the log, so the next log begins with the same name.
 #[test]
 fn a_repair_forgets_the_sidecars_of_removed_logs() {
     let (disk, store) = fresh();

@@ -1,4 +1,4 @@
-//! Repairs and salvages of damaged stores, crashed at every storage call and struck by faults.
+//! Repairs and salvages of damaged stores, with a crash at every storage call, or with faults.
 
 use super::worlds::{
     Damaged, HEADER_BYTES, Left, at_every_call, flip_first_page, flip_newest_log, given, saved,
@@ -8,7 +8,7 @@ use crate::store::prelude::*;
 
 pub type Outcome<T = ()> = Result<T, String>;
 
-/// Whether all that must be there is, and nothing else than what may be.
+/// Whether the store has all required events, and only expected events.
 fn differs<'a>(
     found: &Events,
     expected: &Events,
@@ -28,7 +28,7 @@ fn is_refused(error: &Error) -> bool {
     error.kind() == ErrorKind::Corrupt && error.message().contains("salvage copies")
 }
 
-/// Repair a store of which an earlier repair was interrupted, and judge what is left of it.
+/// Repair a store after an interrupted repair, and judge the result.
 fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
     let again = mended(disk, PLAIN);
     let is_done = match &again {
@@ -38,7 +38,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
             }
             report.mended
         }
-        // The power cut took from the segments what the log still has, beyond its damage.
+        // The power cut removed events from the segments that only the log still has, after its damage.
         Err(error) if is_refused(error) => {
             copied(disk, COPY_DIR).map_err(|e| format!("salvage: {e:?}"))?;
             let copy = on(disk).open(COPY_DIR, Mode::Append).map_err(|e| format!("{e:?}"))?;
@@ -66,7 +66,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
         return Err("the loss is not noted".into());
     }
     let kept = saved(disk);
-    // The header of a file of the log need not be cut with what follows it.
+    // A repair may save the cut end of a log file without the file's header.
     let is_kept = |cut: &Vec<u8>| {
         kept.iter().any(|saved| saved.starts_with(cut) || saved.starts_with(&cut[HEADER_BYTES..]))
     };
@@ -75,7 +75,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
             (damaged.cut.iter().map(Vec::len).collect(), kept.iter().map(Vec::len).collect());
         return Err(format!("cut {cut:?} bytes, saved {kept:?}"));
     }
-    // What is appended now stays.
+    // New events stay.
     let more = note(900);
     store.append(&more).map_err(|e| format!("appending: {e:?}"))?;
     store.sync().map_err(|e| format!("committing: {e:?}"))?;
@@ -87,7 +87,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
     differs(&given(&store)?, &left, left.keys()).map_err(|why| format!("after a cut: {why}"))
 }
 
-/// For the published table. What went wrong has panicked.
+/// For the published table. Failures have panicked already.
 fn tried(what: &str, states: usize, second: usize) {
     let json =
         format!("{{\"power_cuts\": {states}, \"second_power_cuts\": {second}, \"failures\": 0}}\n");
@@ -107,7 +107,7 @@ fn a_repair_that_crashes_at_any_call_is_taken_up_and_loses_nothing_intact() {
             let fresh = disk.kill();
             judge(&damaged, &disk)
                 .unwrap_or_else(|why| panic!("{name}, call {call}, {ended}: {why}"));
-            // The repair that takes it up crashes as well.
+            // The next repair crashes as well.
             if (call + count) % 11 > 0 {
                 continue;
             }
@@ -136,13 +136,13 @@ fn a_repair_that_crashes_at_any_call_is_taken_up_and_loses_nothing_intact() {
 }
 
 fn expect_typed(error: &Error) {
-    // A call that fails may leave a file that the same call refuses to read.
+    // A failed call may leave a file that the same call refuses to read.
     let kinds = [ErrorKind::Io, ErrorKind::Poisoned, ErrorKind::Missing];
     assert!(kinds.contains(&error.kind()), "{error:?}");
 }
 
-/// Do a work on copies of a disk while faults strike its calls. Then judge the disks that a kill and a power cut
-/// leave; the judge knows whether the work ended well. Count the faults that fired, and those that ended the work.
+/// Do some work on copies of a disk while faults strike its calls. Then judge the disks after a kill and after a power
+/// cut, with the result of the work. Count the fired faults and the errors.
 fn strike(
     disk: &Sim,
     (first, stride): (u64, u64),
@@ -194,8 +194,8 @@ fn a_repair_of_which_any_call_fails_is_an_error_and_is_taken_up() {
     assert!(fired > 200 && failed > 100, "{fired} faults, {failed} errors");
 }
 
-/// Flags of earlier segments were in the cache only and not written again, and a power cut took them once
-/// the log was cut that had them.
+/// The flags of earlier segments were only in the cache, and the repair did not write them again. A power cut lost the
+/// flags after the repair cut the log.
 #[test]
 fn a_repair_writes_again_what_a_failed_sync_left_in_the_cache() {
     let mut failed = 0;
@@ -216,8 +216,7 @@ fn a_repair_writes_again_what_a_failed_sync_left_in_the_cache() {
     assert!(failed > 30, "{failed}");
 }
 
-/// What a salvage that did not come to its end left: nothing, a store that cannot be opened, or a part of
-/// the source's events as they are there.
+/// An unfinished salvage leaves nothing, a store that does not open, or some of the source's events, unchanged.
 fn judge_part(disk: &Sim, all: &Events, is_whole: bool) -> Outcome {
     let there = on(disk).open(COPY_DIR, Mode::Append);
     let found = match there {
@@ -236,7 +235,7 @@ fn judge_part(disk: &Sim, all: &Events, is_whole: bool) -> Outcome {
     Ok(())
 }
 
-/// A source, what a salvage of it gives, and its files.
+/// A source, the events of its salvage, and its files.
 fn source() -> (Sim, Events, BTreeMap<PathBuf, Vec<u8>>) {
     let (disk, _) = settled();
     flip_first_page(&disk);
@@ -248,8 +247,8 @@ fn source() -> (Sim, Events, BTreeMap<PathBuf, Vec<u8>>) {
     (disk, all, before)
 }
 
-/// Judge what a salvage left beside its source, and salvage again where it did not come to its end: a destination
-/// that was begun is refused by its name, so that one goes to another.
+/// Judge a salvage and its source, and repeat an unfinished salvage. A salvage refuses an existing destination, so the
+/// second may need another.
 fn judge_salvage(
     disk: &Sim,
     (all, before): (&Events, &BTreeMap<PathBuf, Vec<u8>>),

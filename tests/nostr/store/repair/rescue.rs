@@ -2,7 +2,7 @@
 
 use crate::store::prelude::*;
 
-/// Of a checkpoint in the write-ahead log.
+/// The length of a checkpoint in the write-ahead log.
 const CHECKPOINT_BYTES: usize = 29;
 
 #[test]
@@ -16,7 +16,7 @@ fn a_salvage_of_a_store_that_died_copies_all_with_its_flags() {
     refused(none, ErrorKind::Missing, "");
 }
 
-/// Of each damage, all comes over but what was in the damaged place.
+/// For each damage, the salvage copies every event except the damaged ones.
 #[test]
 fn a_salvage_copies_all_that_is_intact_once() {
     let (disk, all) = world();
@@ -26,7 +26,7 @@ fn a_salvage_copies_all_that_is_intact_once() {
         assert_eq!(salvaged(&disk).1, all, "{lost:?}");
     }
     for id in ids(&disk) {
-        // A header that is lost is made up for by the pages.
+        // The pages make up for a lost header.
         let headless = disk.kill();
         changed(&headless, &segment(id), |bytes| bytes[..PAGE].fill(0));
         if read(&disk, &segment(id)).len() > PAGE {
@@ -59,14 +59,14 @@ fn a_salvage_copies_all_that_is_intact_once() {
     }
 }
 
-/// Events after the last checkpoint that only the log has: a power cut took the segment's pages.
+/// Only the log has the events after the last checkpoint: a power cut lost the segment's pages.
 #[test]
 fn a_salvage_takes_from_the_log_and_from_what_was_cut_off_what_the_segments_lack() {
     let (disk, all) = world();
     zero_last(&disk, 0..3);
     let (report, found) = salvaged(&disk);
     assert_eq!((found, report.from_log), (all, 3));
-    // The end of a segment that was cut off and saved.
+    // The saved end of a segment that was cut.
     let (disk, mut all) = world();
     let more = note(300);
     let page = &read(&closed(std::slice::from_ref(&more)), FIRST)[PAGE..];
@@ -76,7 +76,7 @@ fn a_salvage_takes_from_the_log_and_from_what_was_cut_off_what_the_segments_lack
     assert_eq!((found, report.from_saved), (all, 1));
 }
 
-/// The log had the flag, and a power cut took it from the segment.
+/// The log had the flag, and a power cut lost the segment's copy.
 #[test]
 fn a_salvage_takes_flags_from_the_log() {
     let (disk, store) = fresh();
@@ -90,7 +90,7 @@ fn a_salvage_takes_flags_from_the_log() {
     assert_eq!(salvaged(&disk).1, all);
 }
 
-/// The log still has what a compaction dropped. It was dropped on purpose.
+/// The log still has events that a compaction dropped on purpose.
 // Promise: store-repair.
 #[test]
 fn a_salvage_brings_nothing_back_that_a_compaction_dropped() {
@@ -116,8 +116,8 @@ fn a_repair_of_a_sound_store_changes_nothing_of_its_events() {
     assert_eq!(events(&writer(&disk)), all);
 }
 
-/// A damaged page is skipped by walks, but no compaction takes a segment with one: a repair takes the
-/// page out, saves it, and says that an acknowledged event is lost.
+/// Walks skip a damaged page, but no compaction takes its segment. A repair removes and saves the page, and reports the
+/// loss of an acknowledged event.
 // Promise: store-repair.
 #[test]
 fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
@@ -178,21 +178,21 @@ fn a_repair_goes_on_without_a_missing_segment_if_its_loss_is_accepted() {
         assert!(mended(&disk, ACCEPT).unwrap().mended);
         let store = writer(&disk);
         let found = events(&store);
-        // The log has what came after the last checkpoint.
+        // The log has all events after the last checkpoint.
         let is_known = |id: &Id| lost.iter().any(|lost| lost.event.id == *id);
         assert!(all.keys().filter(|id| !found.contains_key(id)).all(is_known));
         assert_eq!(queried(&store), live_in(&found), "segment {id}");
     }
 }
 
-/// A flipped bit in any file of the write-ahead log refused the whole store, and nothing mended it.
+/// A flipped bit in any file of the write-ahead log made opening fail, and nothing could repair the store.
 #[test]
 fn a_repair_cuts_a_damaged_log_and_brings_nothing_back_or_twice() {
     let (disk, all) = world();
     let mut refused = 0;
     for (what, disk) in flipped_logs(&disk, 211) {
         let dry = mended(&disk, DRY).unwrap();
-        // The segments have all that the log has.
+        // The segments have every event of the log.
         assert_eq!(dry.cut_events, 0, "{what}: {dry:?}");
         refused += u32::from(on(&disk).open(DIR, Mode::Append).is_err());
         let mut report = mended(&disk, PLAIN).unwrap();
@@ -210,7 +210,7 @@ fn a_repair_cuts_a_damaged_log_and_brings_nothing_back_or_twice() {
     assert!(refused > 20, "{refused}");
 }
 
-/// The log was cut before its last checkpoint. It went on from its beginning then, and an event came back
+/// A repair cut the log before its last checkpoint. Replay started at the beginning of the log, and restored an event
 /// that a compaction had dropped.
 #[test]
 fn a_repair_keeps_the_last_checkpoint_of_the_log() {
@@ -231,14 +231,14 @@ fn a_repair_keeps_the_last_checkpoint_of_the_log() {
     assert!(mends > 5, "{mends}");
 }
 
-/// The last entry of the log of a closed store was damaged: it is a checkpoint, and the log went on from
-/// the one before. Every event since was there twice, and what was deleted counted again.
+/// The last entry of a closed store's log, a checkpoint, was damaged, and replay started at the previous checkpoint.
+/// Every later event was there twice, and deleted events counted again.
 #[test]
 fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
     lost_checkpoint(4);
 }
 
-/// Where the log had been rotated, too, verify said ok, opening refused it, and repair found nothing.
+/// If the log was also rotated, verify reported no fault, opening failed, and repair found nothing.
 #[test]
 fn a_rotated_log_that_lost_its_last_checkpoint_is_opened() {
     lost_checkpoint(20);
@@ -260,7 +260,7 @@ fn lost_checkpoint(first: u32) {
         changed(&flipped, log, |bytes| bytes[at] ^= 0x10);
         let cut = disk.kill();
         changed(&cut, log, |bytes| bytes.truncate(at));
-        // There the header names an older one. It must not where the first entries are gone.
+        // The header names an older checkpoint, which it must not if the first entries are gone.
         let older = (!is_rotated).then(|| flipped.kill());
         if let Some(older) = &older {
             changed(older, log, |bytes| bytes[12..20].copy_from_slice(&1u64.to_be_bytes()));
@@ -271,14 +271,14 @@ fn lost_checkpoint(first: u32) {
     }
 }
 
-/// Nothing is missing or there twice once the last checkpoint of the log is lost.
+/// After the loss of the log's last checkpoint, no event is missing or there twice.
 fn does_without_checkpoint(disk: &Sim, all: &Events, what: &str) {
     let without = disk.kill();
     assert!(on(disk).open(DIR, Mode::Append).is_err(), "{what}");
     assert_eq!(salvaged(&disk.kill()).1, *all, "{what}");
     assert!(mended(disk, ACCEPT).unwrap().mended, "{what}");
     assert_eq!(events(&writer(disk)), *all, "{what}");
-    // Nothing but the manifest tells the damage from a torn end there.
+    // Only the manifest can distinguish the damage from a torn end there.
     remove_sidecar(&without);
     assert_eq!(reader(&without).verify_log().unwrap().len(), 1, "{what}");
     let said = "the write-ahead log ends with lsn ";
@@ -291,7 +291,7 @@ fn does_without_checkpoint(disk: &Sim, all: &Events, what: &str) {
     assert_eq!(events(&writer(&without)).len(), all.len() + 1, "{what}");
 }
 
-/// The same after a compaction: what it moved came back beside its copies, and what it dropped came back.
+/// The same after a compaction: moved events were there twice, and dropped events came back.
 #[test]
 fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
     let (disk, store) = fresh();
@@ -305,7 +305,7 @@ fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
     does_without_checkpoint(&disk, &all, "a compaction");
 }
 
-/// What only the log has after its damage goes with the cut, unless it is salvaged before.
+/// The cut removes the events that only the log has after its damage, unless a salvage comes first.
 // Promise: store-repair.
 #[test]
 fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
@@ -323,14 +323,14 @@ fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
     assert!(report.mended && !report.saved.is_empty(), "{report:?}");
     let found = events(&writer(&disk));
     assert!(found.len() as u64 >= all.len() as u64 - 3, "{}", found.len());
-    // What was cut is beside the log, and a salvage finds it there.
+    // The cut bytes are next to the log, and a salvage finds them.
     let (report, found) = salvaged(&disk.kill());
     assert!(report.from_saved >= dry.cut_events, "{report:?}");
     assert!(salvaged(&rescued).1.len() >= found.len());
 }
 
-/// Opening cuts a segment at damage after the last checkpoint, because the log has what follows. A repair
-/// cut the log as well: with the log lost or shorter, all intact events after the damage went, and it counted none.
+/// Opening cuts a segment at damage after the last checkpoint, because the log has the later events. A repair also cut
+/// the log: with a lost or shorter log, all intact events after the damage were lost, and the repair counted none.
 #[test]
 fn a_repair_keeps_events_that_follow_damage_after_the_last_checkpoint() {
     let (disk, all) = world();

@@ -1,11 +1,11 @@
-//! What a salvage takes from the write-ahead log where segments are damaged.
+//! The events that a salvage of damaged segments takes from the write-ahead log.
 
 use std::sync::Mutex;
 
 use crate::store::prelude::*;
 
-/// Three notes, of which a compaction dropped the second if there was one; the first is damaged. After the
-/// checkpoint, the log has one more.
+/// Three notes, the first damaged, and one more in the log after the checkpoint. A compaction may have dropped the
+/// second note.
 fn damaged(was_compacted: bool) -> Sim {
     let (disk, store) = fresh();
     store.append_many(&notes(0..3)).unwrap();
@@ -25,14 +25,13 @@ fn damaged(was_compacted: bool) -> Sim {
     disk
 }
 
-/// One damaged page brought back what compactions had dropped, as far as the log had it, and the report said
-/// that it was certain.
+/// Because of one damaged page, the salvage restored dropped events from the log, and called the events certain.
 #[test]
 fn what_a_compaction_may_have_dropped_is_uncertain_where_a_salvage_takes_it_from_the_log() {
     let (report, found) = salvaged(&damaged(true));
     assert_eq!((report.events, report.from_log, report.uncertain), (4, 3, 2), "{report:?}");
     assert!(found.contains_key(&note(1).id));
-    // Nothing was ever dropped; without a manifest, because no segment has a marker and their numbers begin with 0.
+    // Nothing was ever dropped. Without a manifest, segment numbers from 0 without a marker prove the fact.
     for has_manifest in [true, false] {
         let disk = damaged(false);
         if !has_manifest {
@@ -43,8 +42,7 @@ fn what_a_compaction_may_have_dropped_is_uncertain_where_a_salvage_takes_it_from
     }
 }
 
-/// All events of a file of the log, which may be a gibibyte long, were in memory before the first was
-/// appended.
+/// The salvage loaded all events of a log file, which may be a gibibyte long, before it appended the first.
 #[test]
 fn a_salvage_appends_the_events_of_the_log_while_it_reads_it() {
     let (memory, options) = in_memory();
@@ -55,7 +53,7 @@ fn a_salvage_appends_the_events_of_the_log_while_it_reads_it() {
     store.append_many(&events).unwrap();
     store.close().unwrap();
     memory.remove(Path::new(FIRST)).unwrap();
-    // How long the log of the copy is whenever a part of the source's log is read.
+    // The lengths of the copy's log at each read of the source's log.
     let (lens, copy) = (Arc::new(Mutex::new(BTreeSet::new())), memory.clone());
     let seen = lens.clone();
     let storage = watched(Arc::new(memory), move |what| {

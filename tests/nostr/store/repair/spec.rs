@@ -1,4 +1,4 @@
-//! Opening with `recovery="spec"`: a damaged write-ahead log is cut where its damage begins.
+//! Opening with `recovery="spec"` cuts a damaged write-ahead log at the start of its damage.
 
 use super::worlds::{Damaged, Left, at_every_call, given, of_logs};
 use crate::store::prelude::*;
@@ -7,8 +7,8 @@ fn by_the_letter(disk: &Sim) -> Result<EventStore, Error> {
     on(disk).recovery(Recovery::Spec).open(DIR, Mode::Append)
 }
 
-/// Ruling 2 gives every format this recovery, and a store had none: a log with one flipped bit could not be
-/// gone on with, except by a repair.
+/// Ruling 2 gives every format this recovery, but stores lacked the option: only a repair could go on with a log with
+/// one flipped bit.
 #[test]
 fn a_log_that_is_refused_is_cut_and_saved_and_the_events_of_the_segments_stay() {
     let (disk, all) = world();
@@ -34,7 +34,7 @@ fn a_log_that_is_refused_is_cut_and_saved_and_the_events_of_the_segments_stay() 
     assert!(refused > 40 && lossy > 10, "{refused} refused, {lossy} with a loss");
 }
 
-/// What only the log has after its damage goes with the cut, is counted, and is found by a salvage.
+/// The cut removes and counts the events that only the log has after its damage. A salvage finds the events.
 #[test]
 fn intact_events_that_only_the_log_has_are_counted_and_saved() {
     let (disk, all) = damaged_log_alone();
@@ -45,21 +45,21 @@ fn intact_events_that_only_the_log_has_are_counted_and_saved() {
     assert!(opening.cut_events > 0 && opening.cut_bytes > 0, "{opening:?}");
     let left = events(&store);
     assert!(opening.is_loss && store.verify(Check::Id).unwrap().is_loss, "{opening:?}");
-    // The damaged entry is the only copy of one more.
+    // The damaged entry was the only copy of another event.
     assert_eq!(left.len() as u64 + opening.cut_events + 1, all.len() as u64, "{opening:?}");
     store.close().unwrap();
     let report = copied(&disk, COPY_DIR).unwrap();
     assert_eq!(report.from_saved, opening.cut_events, "{report:?}");
 }
 
-/// Without marks nothing says that the damaged entries were acknowledged; the damage itself says what is missing.
+/// Without marks nothing proves that the damaged entries were acknowledged. The damage itself shows the loss.
 #[test]
 fn a_loss_is_noted_without_marks_too() {
     let (disk, _) = damaged_log_alone();
     remove_sidecar(&disk);
     let opening = by_the_letter(&disk).unwrap().opening().clone();
     assert!(opening.cut_events > 0 && opening.is_loss, "{opening:?}");
-    // Both copies of an event are damaged, and a flag follows it in the log.
+    // Both copies of an event are damaged, and a flag follows the event in the log.
     let (disk, store) = fresh();
     store.append(&note(1)).unwrap();
     store.checkpoint().unwrap();
@@ -81,7 +81,7 @@ fn a_loss_is_noted_without_marks_too() {
     assert!(!events(&store).contains_key(&note(2).id));
 }
 
-/// Only the log is cut. What is wrong with segments is refused, and then the log stays as it is, too.
+/// Opening cuts only the log. It refuses damaged segments, and then leaves the log unchanged, too.
 #[test]
 fn nothing_is_cut_for_another_damage_and_by_another_recovery() {
     let lost = [ErrorKind::LostRecords, ErrorKind::Corrupt];
@@ -93,7 +93,7 @@ fn nothing_is_cut_for_another_damage_and_by_another_recovery() {
             changed(disk, &segment(ids(disk)[0]), |bytes| bytes[..PAGE].fill(0xEE));
         }),
         (&lost, Recovery::Valid, |_| {}),
-        // Without a segment there is no store that the log would be of.
+        // Without a segment there is no store for the log.
         (&lost, Recovery::Spec, |disk| {
             ids(disk).iter().for_each(|id| remove(disk, &segment(*id)));
             remove_manifests(disk);
@@ -117,13 +117,13 @@ fn nothing_is_cut_for_another_damage_and_by_another_recovery() {
     ["/events", "/events/wal"].iter().for_each(|dir| other.create_dir(Path::new(dir)).unwrap());
     write(&other, WAL, no_log);
     refused(&other, Recovery::Spec, &[ErrorKind::NotALog]);
-    // A reader writes nothing, whatever it is told.
+    // A reader writes nothing, whatever its options.
     let before = files(&whole);
     on(&whole).recovery(Recovery::Spec).open(DIR, Mode::Read).unwrap();
     assert_eq!(files(&whole), before);
 }
 
-/// Whether what is there hides what it replaces or deletes, although the log lost the flags.
+/// Whether each replacing or deleting event hides its target, although the log lost the flags.
 fn hides(found: &Events) -> Result<(), String> {
     let [old, new] = [1, 2].map(|at| event(9, at, 0, &[], &format!("profile {at}")).id);
     let request = request(0, 50, &note(5)).id;
@@ -136,11 +136,11 @@ fn hides(found: &Events) -> Result<(), String> {
     Ok(())
 }
 
-/// Judge a store whose opening was interrupted: it opens, and what is not in it any more was saved.
+/// Judge a store after an interrupted opening: the store opens, and the removed events were saved.
 fn judge(damaged: &Damaged, disk: &Sim) -> Result<(), String> {
     let store = by_the_letter(disk).map_err(|e| format!("opening: {e:?}"))?;
     let found = given(&store)?;
-    // Flags that only the log had go with it.
+    // Flags that only the log had may be lost.
     for (id, (event, flags)) in &found {
         if damaged.left.get(id).map(|(event, _)| event) != Some(event) {
             return Err(format!("event {id}, flags {flags:?}, is none of the store's"));

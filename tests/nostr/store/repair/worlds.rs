@@ -1,36 +1,36 @@
-//! Damaged stores of every kind that a repair mends.
+//! Damaged stores of every kind that a repair handles.
 
 use super::mend::Outcome;
 use crate::store::prelude::*;
 
-/// Of a file of the write-ahead log.
+/// The length of the header of a log file.
 pub const HEADER_BYTES: usize = 24;
 
-/// A damaged store, and what a repair makes of it.
+/// A damaged store, and the result of its repair.
 pub struct Damaged {
     pub name: &'static str,
     pub disk: Sim,
     /// The losses that the repair may accept.
     pub may: Repair,
-    /// The events after it.
+    /// The events after the repair.
     pub left: Events,
-    /// Those of them that a power cut cannot take together with the damage: of one whose page only the
-    /// cache has, the damaged log may have had the only copy.
+    /// The events of `left` that survive the damage and a power cut together. If only the cache has the page of an
+    /// event, the damaged log may have had the only durable copy.
     pub safe: BTreeSet<Id>,
     pub is_loss: bool,
-    /// Bytes that it cuts: they are in a file beside.
+    /// The removed bytes, saved in another file.
     pub cut: Vec<Vec<u8>>,
 }
 
 impl Damaged {
-    /// Mend a copy without any fault, and see that no more is lost than the damage took.
+    /// Repair a copy without any fault, and check that only the damaged events are lost.
     fn new(name: &'static str, disk: Sim, may: Repair, all: &Events, lost: &[Id]) -> Self {
         let calm = disk.kill();
         let dry = mended(&calm, DRY).unwrap();
         let report = mended(&calm, may).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         assert!(report.mended && report.is_loss == dry.is_loss, "{name}: {report:?}");
         let left = events(&writer(&calm));
-        // A segment that is written again keeps what counts.
+        // Writing a segment again drops flagged events.
         let counts =
             |(id, (_, flags)): &(&Id, &(_, Flags))| flags.is_live() && !left.contains_key(id);
         let gone: Vec<Id> = all.iter().filter(counts).map(|(id, _)| *id).collect();
@@ -46,13 +46,13 @@ impl Damaged {
     }
 }
 
-/// The content of the files that hold what was cut off.
+/// The contents of the files with saved bytes.
 pub fn saved(disk: &Sim) -> Vec<Vec<u8>> {
     let files = listed(disk, Path::new(DIR)).into_iter();
     files.filter(|(path, _)| is_cut(path)).map(|(_, bytes)| bytes).collect()
 }
 
-/// Have nothing that a power cut could take.
+/// Make everything durable.
 fn settle(disk: &Sim, dir: &Path) {
     for name in disk.list(dir).unwrap() {
         let path = dir.join(&name);
@@ -64,7 +64,7 @@ fn settle(disk: &Sim, dir: &Path) {
     disk.sync_dir(dir).unwrap();
 }
 
-/// Change a file, durably, and no other one.
+/// Change one file, durably.
 pub fn damage(disk: &Sim, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     changed(disk, path, change);
     disk.open(Path::new(path), Access::Write).unwrap().sync_data().unwrap();
@@ -91,7 +91,7 @@ fn last(disk: &Sim) -> u32 {
     *ids(disk).last().unwrap()
 }
 
-/// The last two pages of a segment that the manifest knows of.
+/// The last two pages of a segment by the manifest.
 fn last_pages(disk: &Sim, segment: u32) -> Range<u32> {
     let manifest = manifest(disk);
     let named = manifest["active_segments"].as_array().unwrap();
@@ -100,7 +100,7 @@ fn last_pages(disk: &Sim, segment: u32) -> Range<u32> {
     end - 2 * PAGE as u32..end
 }
 
-/// The events that count, of which a segment has pages there.
+/// The live events with pages of a segment in the given range.
 fn live_between(disk: &Sim, segment: u32, bytes: Range<u32>) -> Vec<Id> {
     let mut all = walked(&reader(disk), Include::Live);
     all.retain(|found| found.location.segment == segment);
@@ -140,7 +140,7 @@ fn cut_last_pages(disk: &Sim, id: u32) {
     damage(disk, &segment(id), |bytes| bytes.truncate(kept));
 }
 
-/// The name of the damage, the losses that the repair may accept, the damage itself, and the events that are lost.
+/// The name of the damage, the losses that the repair may accept, the damage itself, and the lost events.
 type Case = (&'static str, Repair, fn(&Sim), fn(&Sim) -> Vec<Id>);
 
 const NOTHING: fn(&Sim) -> Vec<Id> = |_| vec![];
@@ -176,7 +176,7 @@ const SEGMENTS: [Case; 6] = [
 
 const LOGS: [Case; 3] = [
     ("a damaged log", ACCEPT, flip_newest_log, NOTHING),
-    // The checkpoint is in the first file, and more came before it.
+    // The checkpoint is in the first file, after other entries.
     (
         "a log damaged from its beginning",
         ACCEPT,
@@ -203,7 +203,7 @@ const LOST_LOGS: [Case; 4] = [
         },
         NOTHING,
     ),
-    // Events that only the log has, after its damage: they go, and are saved.
+    // Only the log has the events, after its damage: the repair removes and saves them.
     (
         "events of the log alone",
         ALL,
@@ -230,20 +230,19 @@ fn made(make: fn() -> (Sim, Events), &(name, may, damage, lost): &Case) -> Damag
     Damaged::new(name, disk, may, &all, &lost)
 }
 
-/// All of them, on disks that keep all there is, and on such of which the dead writer's last pages are in the
-/// cache alone.
+/// All damaged stores, on durable disks, and on disks that have the killed writer's last pages only in the cache.
 pub fn worlds() -> Vec<Damaged> {
     let segments = SEGMENTS.iter().map(|case| made(settled, case));
     segments.chain(of_logs()).collect()
 }
 
-/// Those of them in which only the write-ahead log is damaged.
+/// The stores with damage only in the write-ahead log.
 pub fn of_logs() -> Vec<Damaged> {
     let settled = LOGS.iter().chain(&LOST_LOGS).map(|case| made(settled, case));
     settled.chain(LOGS.iter().map(|case| made(world, case))).collect()
 }
 
-/// What a store gives in every way; it is whole.
+/// The events of a whole store, equal in every way to read.
 pub fn given(store: &EventStore) -> Outcome<Events> {
     let report = store.verify(Check::Id).map_err(|e| format!("verify: {e:?}"))?;
     if !report.ok() {
@@ -259,18 +258,18 @@ pub fn given(store: &EventStore) -> Outcome<Events> {
     }
 }
 
-/// The disks that a call of a work may leave.
+/// A disk that a call of some work may leave.
 pub struct Left {
     /// The number of the call.
     pub call: usize,
     /// Whether the work was done.
     pub is_over: bool,
-    /// How the process ended there: killed, or by a power cut.
+    /// How the process ended: by a kill or a power cut.
     pub ended: String,
     pub disk: Sim,
 }
 
-/// The disks that each call of a work may leave, and at last the end of the work.
+/// The disks that each call of some work may leave, and the disks after its end.
 pub fn at_every_call(disk: &Sim, work: impl FnOnce(&Sim)) -> impl Iterator<Item = Left> {
     let disk = disk.kill();
     disk.record();

@@ -1,4 +1,4 @@
-//! Addressable events: what counts of an address is found by it, also by an opening after a kill.
+//! Addressable events: appends and openings after a kill find the current event of an address.
 
 use std::sync::atomic::Ordering;
 
@@ -6,15 +6,15 @@ use crate::store::prelude::*;
 
 const KIND: u16 = 30_078;
 
-/// Options of a store that has one segment, and how often its files were read.
+/// Options of a store with one segment, and a counter of the reads of its files.
 fn counted(disk: &Sim) -> (Options, impl Fn() -> usize) {
     let (storage, counts) = counting(disk);
     let options = on_storage(storage).segment_bytes(64 << 20).checkpoint_bytes(64 << 20);
     (options.wal_segment_bytes(64 << 20), move || counts[0].load(Ordering::Relaxed))
 }
 
-/// Each of the events after the last checkpoint had all that are of its author and kind read, so that an
-/// application with many addresses took minutes to open after a kill; and so had each request for a deletion.
+/// For each event after the last checkpoint, opening read every event of the same author and kind: after a kill, an
+/// application with many addresses took minutes to open. Deletion requests were as slow.
 #[test]
 fn each_of_many_addresses_is_read_a_few_times() {
     const COUNT: u32 = 2_000;
@@ -52,7 +52,7 @@ fn each_of_many_addresses_is_read_a_few_times() {
 
 type Tags = &'static [&'static [&'static str]];
 
-/// Every form of a `d` tag, and the address that it means.
+/// Every form of a `d` tag, and its address.
 const FORMS: [(Tags, &str); 9] = [
     (&[], ""),
     (&[&["d"]], ""),
@@ -65,8 +65,8 @@ const FORMS: [(Tags, &str); 9] = [
     (&[&["d", "a:b"]], "a:b"),
 ];
 
-/// What becomes of an event that another one follows, when that is appended, and by an opening after a power
-/// cut that took the log's end: the segment has both events, and no flag.
+/// The flags of the first event after a second event: at the append, and at an opening after a power cut that lost the
+/// log's end. The segment then has both events and no flag.
 fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
     let (disk, on, store) = small();
     store.append(first).unwrap();
@@ -75,7 +75,7 @@ fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
     store.append(then).unwrap();
     let cut = disk.kill();
     write(&cut, WAL, &log);
-    // With its manifest, opening saves what the log lacks.
+    // With a manifest, opening saves the events that the log lacks.
     remove_manifests(&cut);
     [store, open(&on_disk(&on, &cut))].map(|store| {
         let both = walked(&store, Include::All);

@@ -1,10 +1,10 @@
-//! Imports of lines that cannot be read to their end, and of a store that is repaired meanwhile.
+//! Imports of lines that cannot be read to the end, and of a store with a repair in between.
 
 use std::io::BufReader;
 
 use crate::store::prelude::*;
 
-/// The error of an import, and what it said last of what it did.
+/// The error of an import, and its last progress report.
 fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, ImportReport) {
     let mut last = options.after.clone();
     let mut tell = |report: &ImportReport| {
@@ -19,7 +19,7 @@ fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, Imp
     (error, last)
 }
 
-/// What was read before the tear, and not stored yet, was dropped, at every try: up to some megabytes.
+/// At every try, the import dropped up to some megabytes of lines that it had read before the tear, but not stored.
 #[test]
 fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
     let notes = notes(0..2_000);
@@ -41,7 +41,7 @@ fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
             assert_eq!((done.lines, done.stored), (whole as u64, whole as u64), "{what}");
             assert_eq!((done.bytes, done.bad), (bytes as u64, 0), "{what}");
             assert!(all(&store) == notes[..whole], "{what}");
-            // Once more there is nothing new; and once it is whole, the rest comes.
+            // A second import stores nothing new, and an import of the whole file stores the rest.
             let (_, again) = torn(&store, &text[..cut], &importing);
             assert_eq!((again.stored, again.duplicates), (0, whole as u64), "{what}");
             let importing = importing.after(done);
@@ -54,7 +54,7 @@ fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
     }
 }
 
-/// A line beyond the limit is bad once all of it was read, and not before.
+/// A line beyond the limit is bad only after the import has read all of it.
 #[test]
 fn a_line_that_is_too_long_and_torn_is_none() {
     let (_, store) = memory_store();
@@ -68,7 +68,7 @@ fn a_line_that_is_too_long_and_torn_is_none() {
     assert_eq!(all(&store), [note(1)]);
 }
 
-/// A line as long as the limit was refused as longer. Of a longer one the beginning was looked at: blanks made it
+/// The import refused a line as long as the limit, and checked only the beginning of a longer line: blanks counted as
 /// an empty line, and an event before a carriage return was stored.
 #[test]
 fn only_a_line_beyond_the_limit_is_too_long() {
@@ -101,8 +101,7 @@ fn only_a_line_beyond_the_limit_is_too_long() {
     }
 }
 
-/// Only the first repair that lost events ended what an import had noted as stored: it goes with each since,
-/// before anything else does.
+/// Only the first repair with a loss removed the note of stored lines. Now every such repair removes the note first.
 #[test]
 fn a_repair_forgets_what_an_import_noted_before_anything_goes() {
     const NOTE: &str = "/events/.deedbook/imports.json";
@@ -130,7 +129,7 @@ fn a_repair_forgets_what_an_import_noted_before_anything_goes() {
         for (call, moment) in disk.recorded().iter().enumerate() {
             let crashes = moment.crashes();
             for state in [moment.kill(), crashes.build(&crashes.nth(0))] {
-                // What an earlier repair cut is there from the beginning.
+                // The saved bytes of an earlier repair are there from the beginning.
                 assert!(round > 0 || is_noted(&state) != (true, true), "call {call}");
             }
         }
@@ -163,8 +162,8 @@ fn an_import_reports_bad_lines_or_stops_at_the_first() {
     assert_eq!(out, format!("{}\n{}\n", note(1).to_json(), note(3).to_json()).into_bytes());
 }
 
-/// One event that is too large ended an import without the number of its line, and every other import of
-/// the file at the same place: what came after it was never stored.
+/// An event above the size limit ended every import of the file at the same place, without a line number: no later line
+/// was ever stored.
 #[test]
 fn an_event_that_is_too_large_is_a_bad_line_and_the_rest_goes_on() {
     let tag: &[&str] = &["t", "x"];
@@ -193,7 +192,7 @@ fn an_event_that_is_too_large_is_a_bad_line_and_the_rest_goes_on() {
     }
 }
 
-/// Bytes of a line that is too long count, though they are not kept: else the next import begins amiss.
+/// The skipped bytes of a long line count. Otherwise the next import would begin at a wrong place.
 #[test]
 fn an_import_goes_on_after_what_is_known_of_it() {
     let (_, store) = memory_store();
@@ -210,6 +209,6 @@ fn an_import_goes_on_after_what_is_known_of_it() {
     assert_eq!((done.lines, done.stored, done.duplicates, done.bad), (7, 3, 1, 2));
     assert_eq!(done.bytes, text.len() as u64);
     assert_eq!(done.bad_lines.iter().map(|bad| bad.line).collect::<Vec<_>>(), [2, 4]);
-    // Of lines that end before, there is nothing more.
+    // A shorter file has no more lines.
     assert_eq!(go_on(&first, done.clone()), done);
 }

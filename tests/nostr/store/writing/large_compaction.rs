@@ -1,4 +1,4 @@
-//! Compactions of so many bytes that threads read and sync beside the one that writes.
+//! Compactions large enough for threads that read and sync next to the writer.
 
 use crate::store::prelude::*;
 
@@ -11,7 +11,7 @@ pub fn on(disk: &Sim) -> Options {
         .checkpoint_bytes(64 << 20)
 }
 
-/// Events of three pages, and those that are left when some are deleted.
+/// Events of three pages, and the events left after some deletions.
 pub fn stored(disk: &Sim, count: u32, is_deleted: fn(usize) -> bool) -> (EventStore, Vec<Event>) {
     let store = open(&on(disk));
     let long = |number: u32| {
@@ -76,7 +76,7 @@ fn a_large_compaction_copies_in_order_and_ends_with_an_error_of_its_progress() {
     }
 }
 
-/// A sync was to begin before there was any new segment.
+/// A sync began before there was any new segment.
 #[test]
 fn a_large_compaction_may_begin_with_what_goes() {
     for left_from in [2100, EVENTS as usize] {
@@ -91,7 +91,7 @@ fn a_large_compaction_may_begin_with_what_goes() {
     }
 }
 
-/// A sync beside the writes that fails is an error, too: the system tells of it once.
+/// A failed sync of another thread is also an error, because Linux reports the failure once.
 #[test]
 fn whatever_fails_in_a_large_compaction_all_events_stay() {
     let disk = Sim::new();

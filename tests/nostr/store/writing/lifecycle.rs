@@ -1,10 +1,10 @@
-//! A store from its creation on: appended, found, replaced, deleted, compacted, opened again.
+//! The life of a store: create, append, find, replace, delete, compact, open again.
 
 use std::time::Duration;
 
 use crate::store::prelude::*;
 
-/// The one error of a walk that cannot begin is its only item.
+/// If a walk cannot begin, its only item is the error.
 #[test]
 fn a_store_is_iterated_by_reference_as_a_log_is() {
     let (_, store) = memory_store();
@@ -100,8 +100,8 @@ fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
     assert!(store.append(&newer).unwrap().is_stored());
 }
 
-/// A request that an earlier one named was refused, and what it asks to delete stayed. A request against
-/// a request has no effect (NIP-09).
+/// The store refused a request that an earlier request named, and the events of the refused request stayed. A request
+/// against a request has no effect (NIP-09).
 #[test]
 fn a_request_that_another_one_names_deletes_what_it_asks_for() {
     let note = event(1, 10, 1, &[], "to be deleted");
@@ -126,8 +126,8 @@ fn a_request_that_another_one_names_deletes_what_it_asks_for() {
     }
 }
 
-/// A request with an expiration went with a compaction once its time was over, and what it had deleted could
-/// come back. A request has no end: it is stored, deletes and stays, however late it comes.
+/// A compaction dropped an expired deletion request, and its deleted events could come back. A request never expires:
+/// the store keeps and obeys it, however late it comes.
 #[test]
 fn a_request_does_not_expire() {
     let (options, store) = memory_store();
@@ -146,7 +146,7 @@ fn a_request_does_not_expire() {
     assert_eq!(all(&store), [request]);
 }
 
-/// A deleted version went on counting against those that came later, in the store and in its index.
+/// A deleted version still replaced later appends, in the store and in the index.
 #[test]
 fn what_was_deleted_replaces_nothing() {
     for is_indexed in [false, true] {
@@ -256,7 +256,7 @@ fn sizes_beyond_their_ranges_are_refused_and_the_ends_are_taken() {
     }
 }
 
-/// `open` made a store where the path was wrong, while that of any other log reads.
+/// `open` made a store at a wrong path, while `open` of every other log reads.
 #[test]
 fn opening_without_more_reads_and_makes_nothing() {
     let (_place, path) = on_real_disk();
@@ -270,7 +270,7 @@ fn opening_without_more_reads_and_makes_nothing() {
     assert_eq!(all(&reader).len(), 1);
 }
 
-/// The index, the lock and copies of segments were touched before the log refused it.
+/// Opening touched the index, the lock and copies of segments before the log refused the interval.
 #[test]
 fn an_interval_without_a_pause_is_refused_before_anything_is_made() {
     let (_place, path) = on_real_disk();
@@ -279,8 +279,8 @@ fn an_interval_without_a_pause_is_refused_before_anything_is_made() {
     assert!(!path.exists());
 }
 
-/// Anybody could delete the events of others: a request with the author's public key and any signature hid
-/// them, and their later copies were refused.
+/// Anybody could delete the events of others: a request with the author's public key and any signature hid the events,
+/// and the store refused later copies.
 #[test]
 fn a_request_without_a_true_signature_deletes_nothing() {
     let (options, store) = memory_store();

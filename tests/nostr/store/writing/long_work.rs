@@ -1,4 +1,4 @@
-//! Work over all events: it tells its progress, which can end it, and the index is made again.
+//! Work over all events reports its progress, whose error ends the work. Reindexing restores the index.
 
 use deedbook::Result;
 use deedbook::nostr::{Index, VerifyReport};
@@ -19,7 +19,7 @@ fn come_to_their_end(reports: &[(u64, u64)], total: u64) {
     assert_eq!(reports.last(), Some(&(total, total)));
 }
 
-/// All notes that count.
+/// All live notes.
 fn asked(store: &EventStore) -> Vec<Event> {
     found(store, r##"{"#t": ["note"]}"##)
 }
@@ -27,7 +27,7 @@ fn asked(store: &EventStore) -> Vec<Event> {
 #[test]
 fn progress_is_reports_and_ends_the_work() {
     let (_, options) = in_memory();
-    // In segments much smaller than this there is nothing to report on the way.
+    // Much smaller segments would report no progress on the way.
     let options = options.segment_bytes(64 << 20);
     let store = open(&options);
     store.append_many(&notes(0..2500)).unwrap();
@@ -83,7 +83,7 @@ fn an_index_made_again_has_everything() {
     }
 }
 
-/// An index that said nothing after its first parts named events that a power cut had taken.
+/// An interrupted reindex left an index without its covered position. After a power cut, the index named lost events.
 #[test]
 fn an_index_made_in_part_says_what_it_covers() {
     let (_place, path) = on_real_disk();
@@ -107,7 +107,7 @@ fn an_index_made_in_part_says_what_it_covers() {
     assert_eq!(asked(&options.open(&path, Mode::Append).unwrap()).len(), 1000);
 }
 
-/// Cores check parts at the same time: the report is that of one walk after the other, in their order.
+/// Cores check parts in parallel: the report equals the report of sequential walks.
 #[test]
 fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
     let (memory, options) = in_memory();
@@ -118,13 +118,13 @@ fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
     let place = |number| place(&store, &note(number));
     let (one, another) = (place(5), place(2200));
     let mut report = store.verify(Check::Signature).unwrap();
-    // No signature is right; the first 1,000 are named.
+    // No signature is right, and the report names the first 1,000.
     assert_eq!((report.live, report.faults, report.first_faults.len()), (2500, 2500, 1000));
     assert!(report.first_faults.is_sorted_by_key(|fault| fault.location));
     store.close().unwrap();
     let segment =
         |number: u32| memory.open(Path::new(&disks::segment(number)), Access::Write).unwrap();
-    // An event that is stored twice is named where it stands the second time.
+    // The report names the second place of an event stored twice.
     let mut page = [0; 4096];
     segment(one.segment).read_at(&mut page, one.offset.into()).unwrap();
     segment(another.segment).write_at(&page, another.offset.into()).unwrap();
@@ -171,7 +171,7 @@ fn a_compaction_and_a_new_index_tell_their_progress_which_ends_them() {
     is_ended(store.fragmentation(&mut |_, _| ended()));
     assert!(store.compaction_due().unwrap());
 
-    // Whichever call ends it, what counts stays, and the next one goes on.
+    // Whichever call ends the compaction, the live events stay, and the next compaction goes on.
     let mut reports = Vec::new();
     for fail_at in 1.. {
         reports.clear();
@@ -181,7 +181,7 @@ fn a_compaction_and_a_new_index_tell_their_progress_which_ends_them() {
         };
         match store.compact_with(None, false, &mut tell) {
             Err(error) => assert_eq!(error.message(), "ended"),
-            // It was the last call that ended the one before, whose work was done.
+            // The previous error came from the last call, after the work was done.
             Ok(report) => {
                 assert!(fail_at > 3 && report.segments.is_empty(), "{fail_at}: {report:?}");
                 break;
@@ -218,7 +218,7 @@ fn a_store_that_reads_through_maps_gives_the_same() {
     let all = notes(0..300);
     for part in all.chunks(7) {
         store.append_many(part).unwrap();
-        // What is full is mapped, what is not grows.
+        // Full segments are mapped, and the current segment grows.
         assert_eq!(store.find(&part[0].id).unwrap().unwrap().event, part[0]);
     }
     let reader = options.open(&path, Mode::Read).unwrap();
@@ -243,7 +243,7 @@ fn a_store_that_reads_through_maps_gives_the_same() {
     assert_eq!(reader.verify(Check::Id).unwrap().live, 200);
     store.close().unwrap();
 
-    // Damage, and what is cut, are seen as without maps.
+    // Mapped reads report damage and truncation like plain reads.
     let last = std::fs::read_dir(path.join("data/segments")).unwrap();
     let last = last.map(|found| found.unwrap().path()).max().unwrap();
     let mut bytes = std::fs::read(&last).unwrap();

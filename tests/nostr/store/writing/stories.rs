@@ -1,9 +1,9 @@
-//! What went wrong once, each with its story.
+//! Regressions of writing, each with its story.
 
 use crate::store::prelude::*;
 
-/// Another size of pages was asked for: records were made for the pages of the old segment, written to
-/// the log, and refused by the new one; and at every opening again.
+/// After a change of the page size, the store made records for the old segment's pages and logged them. The new segment
+/// refused the records, also at every later opening.
 #[test]
 fn another_size_of_pages_begins_with_a_segment() {
     for (before, after) in [(4096, 16_384), (16_384, 4096)] {
@@ -24,8 +24,8 @@ fn another_size_of_pages_begins_with_a_segment() {
     }
 }
 
-/// A compaction failed and left its copies. An event was deleted; at the next opening its copy was an
-/// event of its own, and came back. And no segment could be begun: the number was taken.
+/// A compaction failed and left its copies. A deleted event came back at the next opening, because its copy counted as
+/// a separate event. The store could not begin a segment either: the number was taken.
 #[test]
 fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
     let mut failed = 0;
@@ -44,7 +44,7 @@ fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
             failed += 1;
             disk.heal();
             let mut left = first[1..].to_vec();
-            // A handle that goes on does all that it did.
+            // A handle that goes on works as before.
             match store.set_flags(places[1], Flags::DELETED) {
                 Ok(()) => {
                     left.remove(0);
@@ -64,8 +64,8 @@ fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
     assert!(failed > 15, "{failed}");
 }
 
-/// A compaction that failed, or was killed, began again from its start: one that does not fit into the
-/// time or the space that there is never ended. What it has done stays, and the next one does the rest.
+/// A failed or killed compaction began again from its start, and never ended if time or space was short. Now a
+/// compaction keeps its finished steps, and the next compaction does the rest.
 #[test]
 fn a_compaction_that_fails_keeps_what_it_has_done() {
     let (disk, _, store) = small();
@@ -97,9 +97,8 @@ fn a_compaction_that_fails_keeps_what_it_has_done() {
     assert!(failed > 5 && kept > 2, "{failed} failed, {kept} kept some");
 }
 
-/// Each deletion request ended the write before it, so that an import of which a third are requests took
-/// as many writes as requests. What they ask for counts within one write since, also for the events that
-/// follow them in it.
+/// Each deletion request ended the current write, so an import with a third of requests took as many writes as
+/// requests. Now a request counts within one write, also for later events of the same write.
 #[test]
 fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
     let (on, store) = memory_store();
@@ -122,7 +121,7 @@ fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
         page(13),
         asks(14, &[&["e", &ids[2]]]),
         profile(2),
-        // Of its own call.
+        // An event of the same call.
         event(9, 15, 1, &[], "own"),
         asks(16, &[&["e", &event(9, 15, 1, &[], "own").id.to_string()]]),
     ];
@@ -138,15 +137,14 @@ fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
     assert_eq!(left(&open(&on)), expected);
 }
 
-/// Each replaced event waited for a sync of the log, so that an import of profiles took thirty times as
-/// long as one of notes. Flags wait in memory since: the handle sees them at once, and the segment gets
-/// them when the log is durable.
+/// Each replaced event waited for a sync of the log, so an import of profiles took thirty times as long as one of
+/// notes. Now flags wait in memory: the handle sees them at once, and the segment gets them after the log is durable.
 #[test]
 fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
     let (disk, on, store) = small();
     let versions: Vec<Event> = (1..4).map(|at| event(9, at, 0, &[], "profile")).collect();
     let long = event(9, 4, 0, &[], &"long ".repeat(2000));
-    // As the segment alone has it: a reader looks into the log, too.
+    // The segment alone: a reader would also look into the log.
     let in_file = || {
         let image = disk.kill();
         let wal = Path::new("/events/wal");
@@ -165,7 +163,7 @@ fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
     store.append(&event(9, 5, 0, &[], "last")).unwrap();
     let flags = store.read(newest.location).unwrap().flags;
     assert_eq!((flags, in_file().len()), (Flags::REPLACED, 3));
-    // By hand as well, and the last one counts.
+    // The same for flags set by hand: the last call counts.
     store.set_flags(newest.location, Flags::default()).unwrap();
     assert_eq!(live(&store).len(), 2);
     store.checkpoint().unwrap();
@@ -176,7 +174,7 @@ fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
     assert_eq!(in_file().len(), 1);
 }
 
-/// Closing once more after a failure said that all was well.
+/// Closing again after a failure reported success.
 #[test]
 fn closing_that_failed_fails_again() {
     let (disk, on, store) = small();
@@ -194,7 +192,7 @@ fn closing_that_failed_fails_again() {
     store.close().unwrap();
 }
 
-/// An append that failed after a part of its events was stored said that nothing is there.
+/// An append that failed after storing a part of the events reported no stored event.
 #[test]
 fn an_append_that_is_there_in_part_says_so() {
     let versions: Vec<Event> = (1..5).map(|at| event(9, at, 0, &[], "profile")).collect();
