@@ -59,14 +59,14 @@ fn a_follower_tells_not_yet_from_corrupt() {
     let third = deed(3, &[7; 100]);
     let reader = Book::open(dir.path()).unwrap();
     let mut follow = reader.follow(Some(3)).unwrap();
-    // Half a deed, and space reserved after it: its writer may be at it.
+    // Half a deed, with reserved space after it: the writer may still be writing.
     for torn in
         [[&whole[..], &third[..60]].concat(), [&whole[..], &third[..60], &[0; 400]].concat()]
     {
         fs::write(&path, torn).unwrap();
         assert_eq!(next_event(&mut follow, 1500).unwrap(), None);
     }
-    // An intact deed after a damaged one is proof.
+    // An intact deed after a damaged deed proves the damage.
     let mut damaged = third.clone();
     damaged[50] ^= 1;
     fs::write(&path, [&whole[..], &damaged, &deed(4, b"intact")].concat()).unwrap();
@@ -84,8 +84,7 @@ fn a_follower_tells_not_yet_from_corrupt() {
     assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(3));
 }
 
-/// Stuck for a second at a deed that holds deeds and took long to write, a follower took the inner
-/// ones for proof of damage.
+/// A follower waited a second for a long deed that held other deeds, and took the inner deeds for proof of damage.
 #[test]
 fn a_follower_waits_for_a_long_deed_that_holds_deeds() {
     let dir = tempfile::tempdir().unwrap();

@@ -54,7 +54,7 @@ fn writes(vectors: &Path) {
     }
 }
 
-/// Read without anything beside it, by a reader and by a writer.
+/// Read without a sidecar, by a reader and by a writer.
 fn reads(vectors: &Path) {
     for (name, epoch, count) in WRITTEN {
         let dir = copy(&vectors.join(name));

@@ -1,5 +1,5 @@
-//! Payloads read and written in parts: the same bytes as in one, the same errors, nothing left of what
-//! its caller could not give.
+//! Payloads in parts give the same bytes and the same errors as whole payloads. A failed source leaves nothing in the
+//! log.
 
 use std::io::{Cursor, Read};
 
@@ -12,7 +12,7 @@ use crate::support::formats::subject::{Log, refused};
 use crate::support::formats::wal::{ANY, SINGLE};
 use crate::support::prelude::*;
 
-/// Both sides of a part's border, and of what a scanner holds.
+/// Both sides of a part's border and of a scanner's buffer.
 const SIZES: [usize; 6] = [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 7];
 const KINDS: [&dyn Format; 3] = [&BOOK, &SLOTS, &ANY];
 
@@ -24,7 +24,7 @@ fn open(format: &dyn Format, path: &Path, mode: Mode) -> Box<dyn Log> {
     format.open(&At::disk(path), mode, MANUAL).unwrap()
 }
 
-/// The files with records, with their bytes.
+/// The names and bytes of the record files.
 fn records_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let is_log = |path: &PathBuf| path.is_file() && !path.ends_with("LOCK");
@@ -71,7 +71,7 @@ fn what_is_appended_in_parts_has_the_bytes_of_what_is_appended_in_one() {
     }
 }
 
-/// Gives few bytes at a time, and is interrupted before each of them, as pipes may be.
+/// A slow pipe: few bytes at a time, and an interruption before each read.
 struct Dripping {
     bytes: Cursor<Vec<u8>>,
     interrupted: bool,
@@ -88,7 +88,7 @@ impl Read for Dripping {
     }
 }
 
-/// Fails after so many bytes.
+/// A source that fails after so many bytes.
 struct Failing(usize);
 
 impl Read for Failing {
@@ -130,7 +130,7 @@ fn a_payload_that_its_reader_cannot_give_leaves_the_log_as_it_was() {
     }
 }
 
-/// The record's last part is what would make a damaged payload look whole.
+/// With the last part, a damaged payload would look whole.
 // Promise: parts.
 #[test]
 fn the_last_part_of_a_damaged_payload_is_an_error() {
@@ -195,7 +195,7 @@ fn a_payload_that_is_not_there_is_refused_with_both_ends() {
     says(wal.payload_reader(Lsn(first.0 + 15)).unwrap_err(), "the log ends there");
 }
 
-/// A reader beside a writer that goes on has what it opened.
+/// A reader keeps its payload while the writer appends.
 #[test]
 fn a_reader_of_a_payload_is_not_disturbed_by_appends() {
     let dir = tempfile::tempdir().unwrap();

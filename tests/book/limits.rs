@@ -24,7 +24,7 @@ fn bytes_of(storage: &Memory) -> Vec<u8> {
     common::read_file(storage, Path::new("/book/book.log"))
 }
 
-/// A deed whose lengths say what they like, with a checksum that fits.
+/// A deed with any lengths, and a valid checksum.
 fn deed_saying(len: u64, trailer: u64, jam: &[u8]) -> Vec<u8> {
     let body = [&len.to_le_bytes()[..], &7u32.to_le_bytes(), jam].concat();
     [&body[..], &crc32(&body).to_le_bytes(), &trailer.to_le_bytes()].concat()
@@ -112,7 +112,7 @@ fn event_numbers_end_before_they_overflow() {
     assert_eq!(book.splits(1, ..).unwrap().len(), 1);
 }
 
-/// A header whose first number, with the deeds after it, passes 2^64 made additions overflow.
+/// Additions overflowed if the first number of the header plus the number of deeds passed 2^64.
 #[test]
 fn a_header_whose_numbers_overflow_is_refused() {
     for (first, ok) in [(u64::MAX, false), (u64::MAX - 1, false), (u64::MAX - 2, true)] {
@@ -133,7 +133,7 @@ fn a_header_whose_numbers_overflow_is_refused() {
     refused(options.open(BOOK, Mode::Append), ErrorKind::InvalidArgument);
 }
 
-/// A header that is damaged cannot be cut away; reading and salvage still work.
+/// Recovery cannot cut away a damaged header; reading and salvage still work.
 // Promise: header.
 #[test]
 fn a_damaged_header_is_refused_for_writing_and_salvaged() {
@@ -152,7 +152,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
                 let options = options.clone().recovery(recovery);
                 refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
             }
-            // Not even a dry run says that it can be repaired.
+            // A dry run also refuses.
             for dry_run in [true, false] {
                 let may = deedbook::report::Repair { force: true, accept_loss: true, dry_run };
                 refused(options.repair(BOOK, may), ErrorKind::Corrupt);
@@ -168,7 +168,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
     }
 }
 
-/// Linux cuts a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
+/// Linux ends a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
 // Promise: large.
 #[test]
 fn an_event_over_two_gibibytes() {

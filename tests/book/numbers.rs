@@ -1,4 +1,4 @@
-//! Contiguity, epochs, and what each mode of a handle allows.
+//! Contiguity, epochs, and the operations that each mode of a handle allows.
 
 use deedbook::Batch;
 use deedbook::book::BookFormat;
@@ -75,8 +75,8 @@ fn only_canonical_names_are_epochs() {
     }
 }
 
-/// Created with another epoch than its directory's name says, a log took events and could then
-/// never be opened again.
+/// A log could be created with another epoch than the name of its directory. The log took events and could then never
+/// be opened again.
 #[test]
 fn an_epoch_other_than_the_directory_says_is_refused_before_anything_is_written() {
     let (storage, options) = memory();
@@ -90,7 +90,7 @@ fn an_epoch_other_than_the_directory_says_is_refused_before_anything_is_written(
     assert_eq!(options.open("/0i5", Mode::Append).unwrap().last().unwrap(), 6);
 }
 
-/// The same with an empty log whose directory was renamed: its mark said the old epoch.
+/// The same for an empty log in a renamed directory: the mark kept the old epoch.
 #[test]
 fn an_empty_log_in_a_renamed_directory_has_the_epoch_of_its_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn an_empty_log_in_a_renamed_directory_has_the_epoch_of_its_name() {
     assert_eq!(Options::default().open(&new, Mode::Append).unwrap().last().unwrap(), 101);
 }
 
-/// The refusal came after the torn tail had been cut.
+/// The refusal came after the torn tail had been removed.
 #[test]
 fn a_log_under_a_wrong_name_is_refused_unchanged() {
     let (storage, options) = memory();
@@ -114,7 +114,7 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
     common::write_file(&storage, Path::new("/0i9/book.log"), &bytes);
     refused(options.open("/0i9", Mode::Append), ErrorKind::Corrupt);
     assert_eq!(read_file(&storage, Path::new("/0i9/book.log")), bytes);
-    // Reading says it before the first deed, and gives the deeds to those that pass over damage.
+    // A reader reports the error before the first deed, and returns the deeds only if it passes over damage.
     let reader = options.open("/0i9", Mode::Read).unwrap();
     refused(reader.iter(..), ErrorKind::Corrupt);
     assert_eq!(common::read_past_damage(&reader).len(), 3);
@@ -124,8 +124,8 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
     );
 }
 
-/// The fuzzer found it: the first event in a header had rotted to almost 2^64. Salvage, which also
-/// copies what lies in a damaged deed, counted beyond 2^64 and panicked.
+/// The fuzzer found this: the first event in a header had rotted to almost 2^64. Salvage, which also copies deeds
+/// inside a damaged deed, counted beyond 2^64 and panicked.
 #[test]
 fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
     let (storage, options) = memory();
@@ -144,7 +144,7 @@ fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
     assert_eq!(jams, [&b"one"[..], b"two", b"three"]);
 }
 
-/// Both found the log empty, and the second batch was appended after the other's epoch.
+/// Both batches found the log empty, and the second batch was appended after the epoch of the first.
 #[test]
 fn of_two_first_batches_at_once_only_one_has_its_epoch() {
     for round in 0..500 {

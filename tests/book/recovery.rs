@@ -1,4 +1,4 @@
-//! Sidecars that are wrong, and the modes of recovery.
+//! Wrong sidecars, and the modes of recovery.
 
 use deedbook::book::{Meta, Options};
 use deedbook::report::MarkUse;
@@ -14,7 +14,7 @@ use common::{
 const LOG: &str = "/log/book.log";
 const MARK: &str = "/log/.deedbook/mark";
 
-/// The files of a log whose first `marked` deeds were synced before its writer died.
+/// The files of a log whose first `marked` deeds were synced before the writer died.
 fn died(events: &[Event], marked: usize) -> Files {
     died_under(Recovery::Valid, events, marked)
 }
@@ -48,7 +48,7 @@ fn with_log(files: &Files, bytes: &[u8]) -> (Memory, Options) {
 #[test]
 fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     let events = events(9, 40);
-    // The writer must know of it, because then it makes its marks durable too.
+    // The writer must also use this mode, because only then it makes its marks durable.
     let files = died_under(Recovery::Acknowledged, &events, 4);
     let mut torn = files.bytes[Path::new(LOG)].clone();
     torn.truncate(torn.len() - 3);
@@ -58,7 +58,7 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     let options = options.recovery(Recovery::Acknowledged);
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.last().unwrap(), book.recovery().cut_records), (4, 4));
-    // The report said that the log ends after the eighth deed, which was cut.
+    // The report said that the log ends after the eighth deed, which had been removed.
     let (borders, recovery) = (borders(&events), book.recovery());
     let written = torn.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
     assert_eq!((recovery.valid_end, recovery.torn_bytes), (borders[4], written - borders[8]));
@@ -69,7 +69,7 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
     assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 5);
 }
 
-/// Damage below the mark, which only `spec` and `repair` cut, after saving what they cut.
+/// Damage below the mark: only `spec` and `repair` remove the records, after saving them.
 // Promise: crash-in-repair.
 #[test]
 fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
@@ -117,8 +117,8 @@ fn saving_a_tail_never_replaces_an_earlier_one() {
     assert!(saved.iter().all(|path| read_file(&storage, path).len() as u64 == at[5] - at[2]));
 }
 
-/// Older marks do not say where the first deed begins. Taken for byte 0, such a mark passed for that
-/// of whatever log lay there, and its own log was read as a whole on every opening.
+/// Older marks do not say where the first deed begins. Read as byte 0, an older mark counted as another log's mark, and
+/// every opening read the whole log.
 #[test]
 fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() {
     let mut files = died(&events(5, 40), 4);
@@ -137,7 +137,7 @@ fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() 
     assert_eq!((book.recovery().mark, book.len().unwrap()), (MarkUse::Foreign, 2));
 }
 
-/// Metadata of another size ended the salvage, and the empty copy stood in the way of the next one.
+/// Metadata of another size ended the salvage, and the empty copy blocked the next salvage.
 #[test]
 fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
     let events = events(5, 40);
@@ -150,7 +150,7 @@ fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
     assert_eq!(copy.meta().unwrap(), Meta::default());
 }
 
-/// Salvage counted every deed after the first damage as lost, also those that it copied.
+/// Salvage counted every deed after the first damage as lost, even the deeds that it copied.
 #[test]
 fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
     let events = events(20, 40);
@@ -165,7 +165,7 @@ fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
     assert_eq!((loss.first, loss.records, loss.offset), (16, 5, borders[15]), "{loss:?}");
 }
 
-/// A damaged note of an earlier loss ended the salvage of a log that lacks its end.
+/// A damaged note of an earlier loss ended the salvage of a log without its end.
 #[test]
 fn a_damaged_note_of_a_loss_keeps_no_deed_of_a_cut_log_from_being_salvaged() {
     let events = events(10, 40);
@@ -177,8 +177,8 @@ fn a_damaged_note_of_a_loss_keeps_no_deed_of_a_cut_log_from_being_salvaged() {
     assert_eq!((report.records, report.loss.map(|loss| loss.records)), (6, Some(4)));
 }
 
-/// The first event of a header is 0, and the mark says "empty": a power cut took the header's sector before the
-/// first save returned. With a damaged slot, the mark may be older than acknowledged deeds.
+/// The first event of a header is 0, and the mark says "empty": a power cut lost the header's sector before the first
+/// save returned. If a slot is damaged, the mark may be older than acknowledged deeds.
 #[test]
 fn deeds_without_a_header_are_kept_beside_an_older_mark() {
     let events = events(5, 40);

@@ -1,4 +1,4 @@
-//! Bugs that were found and mended; each test opens with its story.
+//! Bugs that were found and fixed. Each test opens with its story.
 
 use deedbook::Batch;
 use deedbook::book::BookFormat;
@@ -13,7 +13,7 @@ use common::{
 
 const BOOK: &str = "/book";
 
-/// A log without anything beside it.
+/// A log without a sidecar.
 fn bare(bytes: &[u8]) -> (Memory, Options) {
     let (storage, options) = memory();
     storage.create_dir(Path::new(BOOK)).unwrap();
@@ -21,8 +21,8 @@ fn bare(bytes: &[u8]) -> (Memory, Options) {
     (storage, options)
 }
 
-/// A length damaged so that it pointed at the begin of the deed after next was believed, because an
-/// intact deed stood there: the one between was passed over by readers and left out by salvage.
+/// A damaged length pointed at the begin of the deed after next. Readers trusted the length, because an intact deed
+/// stood there: readers and salvage skipped the deed in between.
 #[test]
 fn a_damaged_length_that_points_at_a_later_deed_hides_none() {
     let all = vec![event_of(1, 30), (2, vec![2; 16]), (3, vec![3; 8]), event_of(4, 30)];
@@ -37,8 +37,8 @@ fn a_damaged_length_that_points_at_a_later_deed_hides_none() {
     assert_eq!(numbers, [Some(1), Some(3), Some(4)]);
 }
 
-/// With a mark, `verify` called a damaged first number in the header a torn tail, while opening for
-/// write refused it as corrupt.
+/// With a mark, `verify` called a damaged first number in the header a torn tail, although opening for write refused
+/// the log as corrupt.
 #[test]
 fn verify_calls_a_damaged_first_number_corrupt() {
     let (storage, options) = memory();
@@ -55,8 +55,7 @@ fn verify_calls_a_damaged_first_number_corrupt() {
     assert_eq!(read_past_damage(&book).last().unwrap().event, Some(4));
 }
 
-/// `repair` saved the tail before it took the lock: beside a living writer it left a file
-/// and then failed.
+/// `repair` saved the tail before it took the lock: next to a living writer, `repair` left a file and then failed.
 #[test]
 fn repair_beside_a_writer_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,8 +71,8 @@ fn repair_beside_a_writer_changes_nothing() {
     assert_eq!(names(), before);
 }
 
-/// The thread that syncs at intervals kept the handle alive while it worked: a book that was
-/// dropped stayed locked a moment longer.
+/// The thread that syncs at intervals kept the handle alive during a sync: a dropped book stayed locked a moment
+/// longer.
 #[test]
 fn a_dropped_book_is_unlocked_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -88,8 +87,7 @@ fn a_dropped_book_is_unlocked_at_once() {
     assert_eq!(Book::open(dir.path()).unwrap().last().unwrap(), 150);
 }
 
-/// A range that begins after damage could not be read with damage passed over: finding its begin
-/// walked over the damage and gave up.
+/// A range after damage could not be read with `Skip`: the search for the begin of the range stopped at the damage.
 #[test]
 fn a_range_after_damage_is_read_when_damage_is_passed_over() {
     let (storage, options) = memory();
@@ -106,8 +104,8 @@ fn a_range_after_damage_is_read_when_damage_is_passed_over() {
     assert_eq!(contents(&deeds), all[8..11]);
 }
 
-/// The layouts share one magic, and a checksummed slot at byte 0 or 4096 passed for `slots`.
-/// So a payload with such a slot in the right place made its own log unreadable.
+/// The layouts share one magic, and a checksummed slot at byte 0 or 4096 counted as `slots`. A payload with a slot in
+/// the right place made its own log unreadable.
 #[test]
 fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
     let mut slot = [&b"KOOB\x01\0\0\0"[..], &[0; 36]].concat();
@@ -124,9 +122,9 @@ fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
     assert_eq!(contents(&read_all(&book).0), written);
 }
 
-/// Found by a long run of the damage matrix: one bit of a length flipped, so that it equalled the
-/// length of the next deed, which lies just where the trailer would be. The two agreed, the damaged
-/// deed was taken for 8 bytes longer, and the intact deed after it was left out.
+/// A long run of the damage matrix found this: one flipped bit made a length equal the length of the next deed, which
+/// lies at the place of the trailer. Because both agreed, the reader took the damaged deed for 8 bytes longer and left
+/// out the intact deed after it.
 #[test]
 fn a_damaged_length_that_meets_the_next_length_hides_no_deed() {
     let written = vec![(1, vec![1; 30]), (2, vec![2; 30]), (3, vec![3; 38]), (4, vec![4; 5])];
@@ -142,9 +140,9 @@ fn a_damaged_length_that_meets_the_next_length_hides_no_deed() {
     assert_eq!(check(BOOK, &options).damages[0].records_lost, Some(1));
 }
 
-/// Found by the crash enumerator when it was made to check what `salvage` copies: zeros passed for
-/// the trailer of a deed of no length, which spans 20 bytes. So after a sector of zeros that began
-/// 20 bytes before the next one, a deed in a payload was taken for one of the log.
+/// The crash enumerator found this when it checked salvage: zeros counted as the trailer of a deed of no length, which
+/// spans 20 bytes. After a sector of zeros that began 20 bytes before the next sector, salvage took a deed in a payload
+/// for a deed of the log.
 #[test]
 fn zeros_are_no_trailer_of_a_damaged_deed() {
     let first = (1, vec![1; 512 - 20 - 16 - 24]);
@@ -156,8 +154,8 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
     let book = options.open(BOOK, Mode::Read).unwrap();
     let given = contents(&read_past_damage(&book));
     assert_eq!(given, [all[0].clone(), all[2].clone()]);
-    // With the deed's own trailer gone, too, the inner one is given, for nothing tells that it is
-    // none of the log's; but the zeros do not prove that it is.
+    // Without the outer deed's trailer, readers also return the inner deed, because nothing shows that it lies in a
+    // payload. But the zeros prove nothing.
     let end = borders(&all)[2] as usize;
     bytes[end - 8..end].fill(0xff);
     let (_, options) = bare(&bytes);
@@ -165,9 +163,9 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
     assert_eq!((report.records, report.uncertain), (3, 1), "{report:?}");
 }
 
-/// Found by power cuts on two loop devices at a time: a system that starts again may give a device
-/// another number, and the mark of a log that was never synced, which has no deed to know it by,
-/// passed for another log's. So the tail that the power cut had torn was refused as damage.
+/// Power cuts on two loop devices at a time found this: after a restart, a device may have another number. A log that
+/// was never synced has no deed to identify it, so its mark counted as another log's mark, and the torn tail was
+/// refused as damage.
 #[test]
 fn a_device_with_another_number_does_not_make_a_mark_foreign() {
     let dir = tempfile::tempdir().unwrap();
@@ -199,8 +197,8 @@ fn a_device_with_another_number_does_not_make_a_mark_foreign() {
     }
 }
 
-/// Found by counting what a read in the middle reads: only within a batch were blocks of the index
-/// ended, so a log written in batches below 64 KiB had none, and finding a deed meant walking there.
+/// Counting the bytes of a read in the middle found this: only a batch of 64 KiB ended a block of the index. A log of
+/// smaller batches had no index, and a read walked to its deed.
 #[test]
 fn a_log_of_small_batches_has_an_index() {
     let dir = tempfile::tempdir().unwrap();

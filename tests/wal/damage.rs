@@ -1,6 +1,6 @@
-//! Segments, head markers and settings that are wrong; `tests/engine/answers` has damage in records.
-//! Each damage to the files has one of three outcomes: all acknowledged records are kept; opening for write is
-//! refused and changes nothing; or reading raises the damage.
+//! Wrong segments, head markers and settings; `tests/engine/answers` has damage in records.
+//! Each damage has one of three outcomes: the log keeps all acknowledged records; opening for write is refused and
+//! changes nothing; or reading reports the damage.
 
 use deedbook::Result;
 use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
@@ -9,13 +9,13 @@ use crate::support::formats::subject::Record;
 use crate::support::formats::wal::{ANY, SINGLE, TINY, read_all};
 use crate::support::prelude::*;
 
-/// The records and the files of a log in small segments. All is synced, and the writer has died.
+/// The records and the files of a log in small segments. All records are synced, and the writer has died.
 struct Intact {
     records: Vec<Record>,
     files: Files,
 }
 
-/// Payloads: none, of zeros, one that holds a whole record, one that spans two borders.
+/// Payloads: empty, zeros, a payload with a whole record inside, a payload across two borders.
 fn payloads() -> [Vec<u8>; 8] {
     let inner = Framing::Wal.encode(0, b"tail");
     [
@@ -30,7 +30,7 @@ fn payloads() -> [Vec<u8>; 8] {
     ]
 }
 
-/// A log of these payloads, less so many of the first ones.
+/// A log of the payloads without the first `dropped` records.
 fn intact(dropped: usize) -> Intact {
     let memory = Memory::new();
     let wal = open(&memory, false, Mode::Append).unwrap();
@@ -39,7 +39,7 @@ fn intact(dropped: usize) -> Intact {
     if dropped > 0 {
         wal.truncate_before(lsns[dropped]).unwrap();
     }
-    // Less the space that is reserved after the last record.
+    // Without the reserved space after the last record.
     let mut space = Files::of(&memory).space(&TINY);
     space.truncate(wal.end().unwrap().0 as usize);
     let files = Files::of(&memory).with_space(&TINY, &space);
@@ -66,7 +66,7 @@ impl Intact {
     }
 }
 
-/// A damaged, cut or missing marker is never taken for 0 while segments are missing.
+/// A damaged, cut or missing marker is never read as 0 while segments are missing.
 // Promise: wal-head.
 #[test]
 fn a_damaged_head_is_rebuilt_or_refused_and_never_a_wrong_beginning() {
@@ -98,7 +98,7 @@ fn a_damaged_head_is_rebuilt_or_refused_and_never_a_wrong_beginning() {
                     wal.close().unwrap();
                     assert_eq!(Files::of(&memory).bytes[&head_path()], *marker);
                 }
-                // Nobody knows it, but all of the log is there: the specification's fallback.
+                // Nobody knows the head, but the whole log is there: the specification's fallback.
                 Ok(wal) => {
                     assert!(has_segment_0, "{variant:?}");
                     assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (Lsn(0), 8));
@@ -114,8 +114,8 @@ fn a_damaged_head_is_rebuilt_or_refused_and_never_a_wrong_beginning() {
     }
 }
 
-/// The head marker was damaged, and the log damaged or cut below its mark. The mark knew the head, and was
-/// not asked: reading, `verify` and `salvage` gave dropped records again, and a repair kept them for good.
+/// The head marker was damaged, and the log damaged or cut below the mark. The mark knew the head but was ignored:
+/// reading, `verify` and `salvage` returned dropped records again, and a repair kept them permanently.
 #[test]
 fn dropped_records_stay_dropped_without_a_head_marker() {
     let log = intact(1);

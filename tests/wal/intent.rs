@@ -1,4 +1,4 @@
-//! Bugs that were found in intents of truncations that crashed: an intent may cut only the records that it names.
+//! Bugs in the intents of crashed truncations: an intent may remove only the records that it names.
 
 use deedbook::wal::{Layout, Options};
 
@@ -16,7 +16,7 @@ fn has_intent(subject: &WalSubject, disk: &Sim) -> bool {
     disk.open(&intent(subject), Access::Read).is_ok()
 }
 
-/// Another log of the same layout: the files it would be restored from.
+/// The files of another log of the same layout, to be restored over the first.
 fn another(subject: &WalSubject) -> Vec<(PathBuf, Vec<u8>)> {
     let disk = Sim::new();
     let wal = subject.wal(&disk, MANUAL).unwrap();
@@ -26,9 +26,8 @@ fn another(subject: &WalSubject) -> Vec<(PathBuf, Vec<u8>)> {
     paths.map(|path| (path.clone(), read_file(&disk, &path))).collect()
 }
 
-/// Found by review: killed in the middle of `truncate_from` of the first record, of which the intent
-/// says nothing but the byte 0. Whatever log was put in the place of that one was emptied by opening
-/// it. In new files, or written over the old ones.
+/// A review found this: a kill in the middle of `truncate_from` of the first record left an intent with nothing but the
+/// byte 0. Opening then emptied any log restored to the same place, in new files or over the old files.
 #[test]
 fn a_leftover_intent_does_not_cut_another_log() {
     for subject in [&SINGLE, &TINY, &SEGMENTS] {
@@ -58,7 +57,7 @@ fn a_leftover_intent_does_not_cut_another_log() {
                 let wal = subject.wal(&disk, MANUAL).unwrap();
                 assert_eq!(wal.len().unwrap(), 20, "{what}");
                 assert!(!wal.recovery().finished_truncation);
-                // Nor any other that will lie there.
+                // No later log is emptied, either.
                 assert!(!has_intent(subject, &disk), "{what}");
             }
             assert!(left > 2);
@@ -66,8 +65,7 @@ fn a_leftover_intent_does_not_cut_another_log() {
     }
 }
 
-/// The other side of it: a cut of all that was begun is ended, whatever of the log is gone already,
-/// and whether the records were durable or not.
+/// The reverse: a begun cut of all records is finished, however much of the log is gone, durable or not.
 #[test]
 fn a_cut_of_all_records_that_was_begun_is_ended() {
     for subject in [&SINGLE, &TINY, &SEGMENTS] {
@@ -96,8 +94,8 @@ fn a_cut_of_all_records_that_was_begun_is_ended() {
     }
 }
 
-/// An intent is bytes that anybody may have left: with any field at any limit, shortened, lengthened
-/// or of another version, it cuts nothing that it does not fit, and is gone afterwards.
+/// Anybody may leave an intent. With any field at any limit, shortened, lengthened or of another version, an intent
+/// removes no log that does not match, and is then deleted.
 #[test]
 fn a_damaged_or_hostile_intent_is_harmless() {
     for subject in [&SINGLE, &SEGMENTS] {
@@ -128,7 +126,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
                 let mut flipped = good.clone();
                 flipped[at] ^= 1;
                 tried.push(flipped.clone());
-                // But nothing is read of where the last record of an empty log begins.
+                // An intent for an empty log ignores the begin of the last record.
                 if keep || !(16..28).contains(&at) {
                     tried.push(if at < body { sealed(flipped) } else { flipped });
                 }
@@ -156,7 +154,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
     }
 }
 
-/// And on a real disk, which fails to read at such a byte rather than finding nothing there.
+/// On a real disk, a read at such a byte fails instead of returning nothing.
 #[test]
 fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The places of logs: a second writer is refused, repairs keep the bytes that they set aside, and no log
-//! acknowledges records that are not on the disk.
+//! The places of logs: a second writer is refused, repairs keep the bytes that they set aside, and no log acknowledges
+//! records that are not on disk.
 
 use deedbook::book::Book;
 use deedbook::wal::{Layout, Options, Wal, segment_name};
@@ -42,12 +42,12 @@ fn directories_are_locked_by_every_storage() {
         drop(wal);
         options.open("/log", Mode::Append).unwrap();
     }
-    // And a process that died holds nothing.
+    // A dead process holds no lock.
     let _wal = on(sim.clone(), 600).open("/log", Mode::Append).unwrap();
     on(sim.kill(), 600).open("/log", Mode::Append).unwrap();
 }
 
-/// Found by a reviewer: a second repair renamed its segments over those that the first one had saved.
+/// A review found this: a second repair renamed its segments over the segments saved by the first.
 #[test]
 fn a_second_repair_keeps_what_the_first_one_saved() {
     let disk = Sim::new();
@@ -71,8 +71,8 @@ fn a_second_repair_keeps_what_the_first_one_saved() {
     }
 }
 
-/// A segment was gone, and the one before it ended with a whole record. Repair renamed the segments after
-/// the gap and reported that it had cut 0 bytes.
+/// A segment was gone, and the segment before the gap ended with a whole record. Repair renamed the segments after the
+/// gap and reported 0 removed bytes.
 #[test]
 fn a_repair_names_the_segments_that_it_sets_aside() {
     let disk = Sim::new();
@@ -94,12 +94,12 @@ fn a_repair_names_the_segments_that_it_sets_aside() {
     assert!(options.repair("/log", how).unwrap().set_aside.is_empty());
 }
 
-/// Found by a reviewer: only the last segment was asked whether it still has its name. An older one,
-/// not yet synced, was removed, and the sync of what it had held succeeded.
+/// A review found this: a sync checked only the name of the last segment. After an older, unsynced segment was removed,
+/// the sync of its records succeeded.
 #[test]
 fn a_segment_that_is_removed_before_it_is_synced_fails_the_sync() {
     let dir = TempDir::new().unwrap();
-    // Of 40 segments most were synced and closed meanwhile, to have few files open.
+    // Of 40 segments, most are synced and closed to keep few files open.
     for (records, gone) in [(20, 1), (230, 30)] {
         let path = dir.path().join(records.to_string());
         let wal = of_size(600).open(&path, Mode::Create).unwrap();

@@ -1,5 +1,5 @@
-//! Readers of a write-ahead log whose writer drops a prefix or cuts the end under them. Most of it
-//! was found by a random history of a writer beside a reader (`test_stateful_wal.py`).
+//! Readers of a write-ahead log whose writer drops a prefix or cuts the end. A random history of a writer next to a
+//! reader (`test_stateful_wal.py`) found most of these bugs.
 
 use deedbook::wal::{Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ fn payloads(wal: &Wal) -> Vec<u64> {
     wal.iter(..).unwrap().map(|record| number(record.unwrap().payload)).collect()
 }
 
-/// Whatever it is asked, it says that the log was cut, and never that it is damaged.
+/// Each call reports the cut, and never damage.
 // Promise: wal-beside.
 #[test]
 fn a_reader_of_a_log_whose_end_was_cut_says_so() {
@@ -40,7 +40,7 @@ fn a_reader_of_a_log_whose_end_was_cut_says_so() {
             let (writer, reader, lsns) = pair(&dir, layout, records);
             let mut followed = reader.follow(None).unwrap();
             writer.truncate_from(lsns[kept]).unwrap();
-            // Of another size, so that none begins where one did before.
+            // Of another size, so no record begins at an old position.
             (0..again).for_each(|_| assert!(writer.append(&[7; 9]).is_ok()));
             let wait = Duration::ZERO;
             let mut refused = vec![reader.refresh().unwrap_err()];
@@ -55,7 +55,7 @@ fn a_reader_of_a_log_whose_end_was_cut_says_so() {
             for error in refused {
                 let what = format!("{layout:?}, {kept} of {records}, {again} again: {error}");
                 assert_eq!(error.kind(), ErrorKind::OutOfRange, "{what}");
-                // Or, of what lies there now, that no record begins at that place.
+                // Or the error says that no record begins there now.
                 assert!(again > 0 || error.to_string().contains("cut"), "{what}");
             }
             assert_eq!(
@@ -66,7 +66,7 @@ fn a_reader_of_a_log_whose_end_was_cut_says_so() {
     }
 }
 
-/// What is left is read as before, with a refresh or without; what was dropped is said to be.
+/// The reader reads the remaining records, with a refresh or without, and reports the dropped records.
 // Promise: wal-beside.
 #[test]
 fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
@@ -90,13 +90,13 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
             let error = reader.read(lsns[3]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
             assert!(error.to_string().contains("was dropped"), "{error}");
-            // And what comes is followed.
+            // New records are also followed.
             writer.append(&200u64.to_le_bytes()).unwrap();
             assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
             assert_eq!(payloads(&reader), (150..201).collect::<Vec<_>>());
             let mut follow = reader.follow(Some(lsns[199])).unwrap();
             assert_eq!(follow.next(Duration::ZERO).unwrap().unwrap().lsn, lsns[199]);
-            // A follower in the dropped part gets all of it from memory, or an error.
+            // A follower in the dropped prefix returns all records from memory, or an error.
             let mut count = 1;
             let ended = loop {
                 match late.next(Duration::ZERO) {
@@ -113,7 +113,7 @@ fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
     }
 }
 
-/// Both ways alike: a stop after the end is the end, another must lie between records.
+/// In both directions, a stop after the end means the end. Any other stop must lie between records.
 #[test]
 fn both_directions_take_the_same_ranges() {
     let dir = TempDir::new().unwrap();
@@ -130,9 +130,9 @@ fn both_directions_take_the_same_ranges() {
     }
 }
 
-/// A hunt: the parts of a log without `.deedbook` did not carry the size that `segment_bytes` had
-/// named. Their readers took the size of segment 0, which was too long or cut, and gave 156 records
-/// under LSNs that do not exist.
+/// A bug hunt found this: the parts of a log without `.deedbook` lacked the size that `segment_bytes` had named. Their
+/// readers used the size of segment 0, which was too long or cut, and returned 156 records under LSNs that do not
+/// exist.
 #[test]
 fn parts_are_read_by_the_segment_size_of_their_log() {
     const LAYOUT: Layout = Layout::Segmented { segment_bytes: 1000 };
@@ -174,7 +174,7 @@ fn parts_are_read_by_the_segment_size_of_their_log() {
             assert!(found == expected, "{cut} bytes of segment {segment}: {} records", found.len());
         }
         if segment == 0 {
-            // Nobody names the size: nine of ten segments have the right one.
+            // Nobody names the size: nine of ten segments have the right size.
             let guessed = Wal::open(&path).unwrap();
             let found = read(guessed.cursor(.., OnCorrupt::Skip).unwrap());
             assert!(

@@ -1,4 +1,4 @@
-//! Bugs that were found in the write-ahead log, each with its story.
+//! Bugs found in the write-ahead log, each with its story.
 
 use std::io::ErrorKind::StorageFull;
 
@@ -9,9 +9,8 @@ use crate::support::harness::subjects::SEGMENTS;
 use crate::support::prelude::*;
 use crate::tools::synced;
 
-/// Found by the benchmark of group commit: a sync read the file's length, an append of another
-/// thread reserved more space, and the sync took the difference for a truncation by another
-/// process. Every later call failed, though nothing was wrong.
+/// The benchmark of group commit found this: a sync read the file's length, an append of another thread reserved more
+/// space, and the sync took the difference for a truncation by another process. Every later call failed.
 #[test]
 fn a_sync_beside_an_append_that_reserves_space_succeeds() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +31,8 @@ fn a_sync_beside_an_append_that_reserves_space_succeeds() {
     }
 }
 
-/// Found by a comparison with wal-db: a process of it that was killed in its first append leaves a
-/// torn record and nothing else. That was "not a log" for every `recovery`, and for a repair.
+/// A comparison with wal-db found this: a wal-db process killed in its first append leaves only a torn record. Every
+/// `recovery`, and repair, called the file "not a log".
 #[test]
 fn a_log_torn_in_its_first_record_can_be_cut() {
     let torn = [&[1, 2, 3, 4, 50, 0, 0, 0][..], &[9; 9]].concat();
@@ -82,8 +81,8 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
     }
 }
 
-/// Found by filling real disks: where not even the head marker, or the intent of a cut, had room any
-/// more, nothing was changed, and the handle was poisoned all the same.
+/// Filling real disks found this: if there was no room for the head marker or the intent, the truncation changed
+/// nothing but poisoned the handle.
 #[test]
 fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
     for what in [Call::Create, Call::Rename] {
@@ -99,7 +98,7 @@ fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
         drop(wal);
         let wal = SEGMENTS.wal(&disk, MANUAL).unwrap();
         assert_eq!(wal.len().unwrap(), 6);
-        // And with room again it is done.
+        // With room again, the truncation succeeds.
         wal.truncate_before(lsns[2]).unwrap();
         wal.truncate_from(lsns[4]).unwrap();
         assert_eq!(wal.len().unwrap(), 2);

@@ -1,4 +1,4 @@
-//! What stays small while a write-ahead log gets large, and positions that no 32 bits hold.
+//! Costs that stay small as a write-ahead log grows, and positions beyond 32 bits.
 
 use std::sync::atomic::AtomicI64;
 
@@ -28,7 +28,7 @@ fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Option
     options
 }
 
-/// A storage, and how many bytes were read from it.
+/// A storage, and the number of bytes read from it.
 fn reads_counted(memory: Memory) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
     let read = Arc::new(AtomicU64::new(0));
     let count = read.clone();
@@ -40,8 +40,7 @@ fn reads_counted(memory: Memory) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
     (storage, read)
 }
 
-/// After a clean close, opening and finding a record by its position read a few blocks, whatever
-/// lies in the log.
+/// After a clean close, opening and finding a record by position read a few blocks, however large the log.
 #[test]
 fn opening_reads_as_little_of_a_hundred_times_the_records() {
     let mut read_by = Vec::new();
@@ -63,11 +62,11 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
             assert!(sought < 2 << 20, "{records} records, {mode:?}: {sought} bytes read");
         }
     }
-    // A binary search in the index is all that may grow.
+    // Only a binary search in the index may grow.
     assert!(read_by[2] < read_by[0] + 1024 && read_by[3] < read_by[1] + 1024, "{read_by:?}");
 }
 
-/// Opening reads what was not synced, whatever lies before it.
+/// Opening reads the unsynced tail, however long the log before it.
 #[test]
 fn opening_after_a_crash_reads_only_the_unsynced_tail() {
     for records in [100, 20_000] {
@@ -87,7 +86,7 @@ fn opening_after_a_crash_reads_only_the_unsynced_tail() {
     }
 }
 
-/// A part of a log that nothing lies beside, as wal-db leaves it, costs what is in the part.
+/// The log has no sidecar, as wal-db leaves it. Reading a part costs only the part.
 #[test]
 fn a_part_of_a_log_reads_only_that_part() {
     let memory = Memory::new();
@@ -112,7 +111,6 @@ fn a_part_of_a_log_reads_only_that_part() {
     assert_eq!(records, 100_000);
 }
 
-/// Whatever the number of segments, few are open at a time.
 #[test]
 fn few_segments_are_open_at_a_time() {
     let (open, most) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
@@ -135,14 +133,13 @@ fn few_segments_are_open_at_a_time() {
     wal.truncate_from(Lsn(64 * 3000)).unwrap();
     drop(wal);
     assert!(options.verify("/log").unwrap().ok());
-    // Sixteen segments, the mark, the index, the lock, and one that is read.
+    // Sixteen segments, the mark, the index, the lock, and the segment being read.
     let most = most.load(Ordering::Relaxed);
     assert!(most <= 24, "{most} files were open at a time");
     assert_eq!(open.load(Ordering::Relaxed), 0);
 }
 
-/// A log that wal-db left, whose head lies just below 2^32: nothing but the marker and the last
-/// segment, which is a hole.
+/// A log of wal-db with a head just below 2^32: only the marker and the last segment, which is a hole.
 // Promise: wal-large.
 #[test]
 fn records_lie_across_and_behind_four_gibibytes() {
@@ -170,7 +167,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
         assert_eq!(wal.read(lsns[last]).unwrap().payload, vec![last as u8; 52]);
     };
     check(&wal, 0, 19);
-    // The second record lies over the border of two segments, and of 2^32.
+    // The second record lies across the border of two segments, and across 2^32.
     wal.truncate_before(lsns[1]).unwrap();
     wal.truncate_after(lsns[15]).unwrap();
     check(&wal, 1, 15);
@@ -191,7 +188,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
     check(&wal, 2, 15);
 }
 
-/// One file in which records of zeros fill more than 4 GiB, and all of them are holes.
+/// Records of zeros fill more than 4 GiB of a single file, and all are holes.
 // Promise: wal-large.
 #[cfg(unix)]
 #[test]

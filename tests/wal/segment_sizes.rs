@@ -1,4 +1,4 @@
-//! How large a log's segments are: no guess, wrong option or wrong name removes anything.
+//! The size of a log's segments: no guess, wrong option or wrong name removes anything.
 
 use deedbook::wal::{HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
 use tempfile::TempDir;
@@ -11,8 +11,8 @@ fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })
 }
 
-/// A log in segments of 600 bytes: 33 records of 100 bytes, and then records with these payloads. The
-/// records before byte `head` were dropped.
+/// A log in segments of 600 bytes: 33 records of 100 bytes, and then records with the payloads `more`. The records
+/// before byte `head` were dropped.
 fn dropped(more: &[&[u8]], head: u64) -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("log");
@@ -25,7 +25,7 @@ fn dropped(more: &[&[u8]], head: u64) -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-/// Segment 5 is the first one, and segment 6 the last.
+/// Segment 5 is the first segment, and segment 6 the last.
 fn two_segments() -> (TempDir, PathBuf) {
     dropped(&[&[0xee; 700]], 3100)
 }
@@ -46,8 +46,8 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Found by a reviewer: the sidecar was deleted, and the caller named a segment size that was not the
-/// log's. By that size the first segment lay below the head, and was removed with what was durable.
+/// A review found this: the sidecar was deleted, and the caller named a wrong segment size. By the wrong size the first
+/// segment lay below the head, and was removed with durable records.
 #[test]
 fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
     let (_dir, path) = two_segments();
@@ -56,7 +56,7 @@ fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
     for wrong in [500, 516, 520, 550, 599, 601, 620, 1200] {
         for mode in [Mode::Append, Mode::Read] {
             let Err(error) = of_size(wrong).open(&path, mode) else {
-                // A size by which the log looks like one that a crash tore.
+                // By this size the log looks torn by a crash.
                 assert_eq!((mode, wrong > 600), (Mode::Read, true), "{wrong}");
                 continue;
             };
@@ -71,15 +71,14 @@ fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
     assert_eq!((wal.head().unwrap(), wal.len().unwrap()), (Lsn(3100), 3));
 }
 
-/// The same with a single segment, in which the head of another size stands further on: all of
-/// the log seemed torn.
+/// The same with a single segment, in which the head by the wrong size lies further on: the whole log seemed torn.
 #[test]
 fn a_wrong_segment_size_that_is_named_does_not_cut_a_single_segment() {
     let (_dir, path) = dropped(&[&[33; 92], &[34; 92]], 3400);
     delete_sidecar(&path);
     let before = files(&path);
     for wrong in 501..600 {
-        // Where it divides evenly, the head stands at a record all the same.
+        // If the division is even, the head still lies at a record.
         if 5 * (600 - wrong) % 100 != 0 {
             let error = of_size(wrong).open(&path, Mode::Append).unwrap_err();
             assert!(!matches!(error.kind(), ErrorKind::Io), "{wrong}: {error}");
@@ -89,7 +88,7 @@ fn a_wrong_segment_size_that_is_named_does_not_cut_a_single_segment() {
     assert_eq!(of_size(600).open(&path, Mode::Append).unwrap().len().unwrap(), 1);
 }
 
-/// Nor of a log of which nothing was dropped, by its sidecar or without one.
+/// Also in a log without dropped records, with a sidecar or without.
 #[test]
 fn a_wrong_segment_size_of_a_whole_log_is_refused() {
     let (_dir, path) = dropped(&[], 0);
@@ -107,9 +106,9 @@ fn a_wrong_segment_size_of_a_whole_log_is_refused() {
     }
 }
 
-/// Found by a reviewer: a power cut tore the first segment of a log whose prefix was dropped, and the
-/// sidecar was deleted. The torn segment's length was taken for the segment size: by it that segment
-/// lay below the head, or the head stood at another byte of it.
+/// A review found this: a power cut tore the first segment of a log with a dropped prefix, and the sidecar was deleted.
+/// The torn segment's length was taken for the segment size: by this size the segment lay below the head, or the head
+/// pointed at another byte.
 #[test]
 fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
     let (_dir, path) = two_segments();
@@ -127,7 +126,7 @@ fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
                     let error = Wal::open(&path).unwrap_err();
                     assert!(error.to_string().contains("segment_bytes"), "{torn}: {error}");
                 }
-                // And with the size named all of them are there.
+                // With the right size, all records are there.
                 assert_eq!(of_size(600).open(&path, Mode::Read).unwrap().len().unwrap(), 2);
             }
         }
@@ -135,8 +134,8 @@ fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
     assert_eq!(refused, 75);
 }
 
-/// A torn segment that ends exactly after a record, and the head of the size that this makes stands
-/// at a record, too: nothing is damaged by that size, only that the records do not go on.
+/// A torn segment ends exactly after a record, and by its length the head points at a record, too. No record is damaged
+/// by this size, but the records do not continue.
 #[test]
 fn a_segment_size_that_the_records_do_not_bear_out_cuts_nothing() {
     let (_dir, path) = dropped(&[&[0xdd; 272], &[0xee; 700]], 3100);
@@ -151,7 +150,7 @@ fn a_segment_size_that_the_records_do_not_bear_out_cuts_nothing() {
     assert_eq!(files(&path), before);
 }
 
-/// A removal below the head that a crash undid is done again, also if the size has to be named.
+/// A crash undid a removal below the head. The next writer repeats it, even if the caller has to name the size.
 #[test]
 fn segments_below_the_head_go_once_the_size_is_certain() {
     let (_dir, path) = two_segments();
@@ -175,8 +174,8 @@ fn segments_below_the_head_go_once_the_size_is_certain() {
     assert!(below.exists());
 }
 
-/// Found by a reviewer: a head marker near 2^64, with the checksum right, made counting on from there
-/// overflow, and reading the log panicked.
+/// A review found this: a head marker near 2^64, with a correct checksum, made an addition overflow, and reading the
+/// log panicked.
 #[test]
 fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
     let dir = TempDir::new().unwrap();
@@ -207,7 +206,7 @@ fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
     }
 }
 
-/// Only a name: no log is that long.
+/// Only the name is high: no log is so long.
 #[test]
 fn segments_whose_names_are_too_high_are_refused() {
     let dir = TempDir::new().unwrap();

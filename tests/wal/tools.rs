@@ -1,4 +1,4 @@
-//! Functions that several of these files share: logs on the simulated disk.
+//! Shared functions: logs on the simulated disk.
 
 use deedbook::wal::{Lsn, Wal};
 
@@ -7,7 +7,7 @@ use crate::support::harness::subjects::WalSubject;
 use crate::support::harness::{How, MANUAL, Record, states};
 use crate::support::prelude::*;
 
-/// A log of so many records of `len` bytes, synced.
+/// A synced log of `count` records of `len` bytes.
 pub fn synced(subject: &WalSubject, how: How, count: u64, len: usize) -> (Sim, Wal, Vec<Lsn>) {
     synced_on(Sim::new(), subject, how, count, len)
 }
@@ -36,8 +36,7 @@ pub fn segments(disk: &Sim) -> Vec<u64> {
     segments_in(disk, Path::new("/log"))
 }
 
-/// The disks that a kill at each call of `change` leaves, and some of those that a power cut leaves, each with the
-/// call's name.
+/// The disks after a kill at each call of `change`, and some disks after a power cut there, each with the call's name.
 pub fn at_every_call<T>(
     disk: &Sim,
     states_max: u64,

@@ -1,5 +1,4 @@
-//! Bugs that were found in truncations of the write-ahead log: crashes in the middle of one, and changes that a
-//! refused one left.
+//! Bugs found in truncations of the write-ahead log: crashes in the middle, and changes left by a refused truncation.
 
 use std::io::ErrorKind::{Other, StorageFull};
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,12 +17,12 @@ use crate::tools::synced;
 /// Segments with room for blocks of the index, each of 66 records of 1,000 bytes.
 const LARGE: WalSubject = WalSubject::segments(&LONG_SEGMENTS);
 
-/// A file beside the log.
+/// A file next to the log.
 fn beside(subject: &WalSubject, name: &str) -> PathBuf {
     subject.sidecar().join(name)
 }
 
-/// Truncate at the 350th record, both ways, and see that what is left was counted.
+/// Truncate at the 350th record, both ways, and check the count of the remaining records.
 fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
     for front in [true, false] {
         let disk = disk.kill();
@@ -44,10 +43,9 @@ fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
     }
 }
 
-/// Found by review: killed between the new head and its mark, the next process numbered the records
-/// from 0 on, but went on with the index of the old mark, in which they had their old ordinals. The
-/// next truncation subtracted the one from the other: a panic, or a log of 2^64 records. And the mark
-/// that the next process stored vouched for that index, so that the one after it did the same.
+/// A review found this: after a kill between the new head and its mark, the next process numbered the records from 0,
+/// but continued the index of the old mark, which had the old ordinals. The next truncation subtracted mixed ordinals:
+/// a panic, or a log of 2^64 records. The next mark vouched for the index, so the process after failed, too.
 #[test]
 fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
     for how in [MANUAL, ACKNOWLEDGED] {
@@ -57,7 +55,7 @@ fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
         let mut moved = 0;
         for (call, killed) in disk.recorded().iter().enumerate() {
             counts_what_is_left(killed, how, &lsns, &format!("call {call}"));
-            // The next process is killed, too, and so is one that dropped a prefix again.
+            // Kill the next process, too, and also a process that dropped a prefix again.
             let next = killed.kill();
             let wal = LARGE.wal(&next, how).unwrap();
             let later = next.kill();
@@ -78,8 +76,8 @@ fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
     }
 }
 
-/// A mark that numbers the records otherwise than the index does, as versions before left them: of 200
-/// records numbered from 0 on, the index says that the one in the middle is the 550th.
+/// Older versions left a mark whose ordinals differ from the index's: the mark numbers 200 records from 0, but by the
+/// index the record in the middle is the 550th.
 #[test]
 fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
     for front in [true, false] {
@@ -104,12 +102,12 @@ fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
     }
 }
 
-/// Found by review: where the intent had no room, or the directory with the lowered consumers could
-/// not be synced, the cut was refused with nothing changed, but the consumers stayed lowered.
+/// A review found this: if the intent had no room, or the directory with the lowered consumers could not be synced, the
+/// cut was refused without a change, but the consumers stayed lowered.
 #[test]
 fn a_refused_cut_puts_the_consumers_back() {
     for (what, kth, kind, times) in [
-        // With no room for the lowered consumers there is none to put them back, and no need.
+        // Without room the consumers cannot be lowered, so nothing must be put back.
         (Call::Create, 1, StorageFull, u64::MAX),
         (Call::Create, 1, StorageFull, 1),
         (Call::Create, 2, StorageFull, 1),
@@ -129,7 +127,7 @@ fn a_refused_cut_puts_the_consumers_back() {
         disk.heal();
         assert_eq!(error.durable(), Some(Durable::No), "{what:?} {kth}: {error}");
         assert_eq!((wal.len().unwrap(), wal.consumers().unwrap()), (5, before.clone()), "{what:?}");
-        // Whatever a power cut leaves: lost positions cost nothing, but these were not lost.
+        // A power cut may lose positions without harm, but here it loses none.
         for after in states(&disk, 64) {
             let wal = SEGMENTS.wal(&after, MANUAL).unwrap();
             assert_eq!(wal.consumers().unwrap(), before, "{what:?} {kth}, power cut");
@@ -139,7 +137,7 @@ fn a_refused_cut_puts_the_consumers_back() {
     }
 }
 
-/// And if they cannot be put back, the error does not say that nothing changed.
+/// If the consumers cannot be put back, the error does not claim that nothing changed.
 #[test]
 fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
     for (what, at) in [(Call::Create, 2), (Call::Rename, 2), (Call::SyncDir, 1)] {
@@ -155,8 +153,8 @@ fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
     }
 }
 
-/// A truncation crashed before its mark was stored, and then the last record rotted. The older mark
-/// counts the records that were dropped, too: 4 were said to be lost, of which 3 had been dropped.
+/// A truncation crashed before its mark was stored, and then the last record rotted. The older mark also counts dropped
+/// records: the report said 4 lost, but 3 of the 4 had been dropped.
 #[test]
 fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
     let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
@@ -169,13 +167,13 @@ fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
     let dry_run = Repair { dry_run: true, ..Repair::default() };
     let report = TINY.options(&disk, MANUAL).repair(TINY.path, dry_run).unwrap();
     let (loss, damage) = (report.loss.unwrap(), report.damage.unwrap());
-    // 0: how many is not known.
+    // 0: the number is unknown.
     assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
     assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
 }
 
-/// Of two marks that say exactly what was acknowledged, the older one came back, from before a
-/// truncation. It does not count from where the log begins now.
+/// Of two exact marks of the acknowledged records, the older mark came back, from before a truncation. The older mark
+/// counts from another head.
 #[test]
 fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
     for subject in [&TINY, &SEGMENTS] {
@@ -193,8 +191,8 @@ fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
     }
 }
 
-/// The check of a large log takes minutes. What its writer cut or dropped meanwhile was "acknowledged and
-/// lost", or a file that was gone.
+/// The check of a large log takes minutes. Records cut or dropped in the meantime counted as "acknowledged and lost",
+/// or as a missing file.
 #[test]
 fn a_check_beside_a_truncation_tells_of_no_loss() {
     for subject in [SINGLE, SEGMENTS, TINY] {
@@ -229,12 +227,12 @@ fn a_check_beside_a_truncation_tells_of_no_loss() {
     }
 }
 
-/// A crash in the middle of a cut leaves a mark above the new end, which does not count then.
+/// A crash in the middle of a cut leaves a mark above the new end, which does not count.
 #[test]
 fn a_begun_cut_knows_the_head() {
     let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
     wal.truncate_before(lsns[1]).unwrap();
-    // The first rename stores the intent, the second one the lowered mark.
+    // The first rename stores the intent, the second the lowered mark.
     disk.inject(Fault::once(2, What::Crash).of(Call::Rename));
     wal.truncate_after(lsns[3]).unwrap_err();
     let disk = disk.kill();

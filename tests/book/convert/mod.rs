@@ -1,5 +1,4 @@
-//! Conversions that are killed, cut off from power, and lied to: the source stays as it is, and what is
-//! called a copy is one.
+//! Conversions under kills, power cuts and a lying disk: the source stays unchanged, and a finished copy is whole.
 
 mod place;
 
@@ -17,7 +16,7 @@ use flips::flips;
 
 const SOURCE: &str = "/source";
 const TARGET: &str = "/target";
-/// Of a power cut that can leave more states.
+/// States tried per power cut.
 const STATES: u64 = 40;
 const WAYS: [(Layout, Layout); 2] =
     [(Layout::Packed, Layout::Slots), (Layout::Slots, Layout::Packed)];
@@ -52,7 +51,7 @@ fn converted(disk: &Sim, target: &str, to: Layout) -> Result<u64> {
     Ok(report.deeds)
 }
 
-/// Whether a log is at the target: only a whole copy may be.
+/// Whether the target has a log. Only a whole copy may have one.
 fn is_there(disk: &Sim) -> bool {
     let names = disk.list(Path::new(TARGET)).unwrap_or_default();
     names.iter().any(|name| name == "book.log")
@@ -65,7 +64,7 @@ fn log_of(disk: &Sim, path: &str) -> Vec<Event> {
     contents(&deeds)
 }
 
-/// The source is what it was, and a conversion that begins again, to another place, ends.
+/// Check that the source is unchanged and that a new conversion, to another place, succeeds.
 fn check_source(disk: &Sim, source: &[u8], to: Layout) {
     let there = read_file(disk, &Path::new(SOURCE).join("book.log"));
     assert!(there == source, "the source changed");
@@ -90,7 +89,7 @@ fn a_crash_at_any_step_of_a_conversion_leaves_the_source_and_no_false_event() {
                     assert_eq!(book.meta().unwrap().life, Some(3), "step {at}");
                     whole += 1;
                 } else {
-                    // What is left of it is no hindrance.
+                    // Leftovers of the first run do not hinder the next one.
                     assert_eq!(converted(&image, TARGET, to).unwrap(), 40, "step {at}");
                     assert_eq!(log_of(&image, TARGET), events(), "step {at}");
                 }
@@ -100,7 +99,7 @@ fn a_crash_at_any_step_of_a_conversion_leaves_the_source_and_no_false_event() {
         }
         assert!(moments > 20 && whole > 5, "{moments} moments, {whole} with a copy");
 
-        // Once it returned, no power cut takes an event, or the metadata.
+        // After the call returns, a power cut loses no event and no metadata.
         for image in cuts(&disk, STATES) {
             assert_eq!(log_of(&image, TARGET), events());
             let book = on(image).open(TARGET, Mode::Read).unwrap();
@@ -124,7 +123,7 @@ fn a_conversion_of_which_a_call_fails_is_an_error_or_a_copy() {
             match done {
                 Ok(deeds) => assert_eq!((deeds, log_of(&disk, TARGET)), (40, events())),
                 Err(_) => {
-                    // What is left is the copy, if only its last steps failed, or no hindrance.
+                    // The copy is there if only the last steps failed. Otherwise the leftovers hinder nothing.
                     if !is_there(&disk) {
                         assert_eq!(converted(&disk, TARGET, to).unwrap(), 40, "call {call}");
                     }
@@ -142,7 +141,7 @@ fn a_conversion_of_which_a_call_fails_is_an_error_or_a_copy() {
     }
 }
 
-/// Damage that opening does not see left a part of the log at the target, and the error did not say what to do.
+/// Damage that opening did not see left a part of the log at the target, and the error named no remedy.
 // Promise: convert.
 #[test]
 fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
@@ -160,11 +159,11 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
             }
             let log = Path::new(SOURCE).join("book.log");
             let mut bytes = read_file(&disk, &log);
-            // The last deed has a jam of 274 bytes. In slots, where no checksum tells, its length.
+            // The last deed has a jam of 274 bytes. Slots have no checksum for a deed, so damage the deed's length.
             let at = match (middle, from) {
                 (false, Layout::Packed) => bytes.len() - 20,
                 (false, _) => bytes.len() - (8 + 274 + 12),
-                // Of a deed in the middle, which opening does not look at.
+                // In a deed in the middle, which opening does not read.
                 (true, Layout::Packed) => bytes.len() / 2,
                 (true, _) => bytes.len() - (20..40).map(|n| 20 + 1 + 7 * n).sum::<usize>(),
             };
@@ -172,10 +171,10 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
             write_file(&disk, &log, &bytes);
             let error = refused(converted(&disk, target, to), ErrorKind::Corrupt);
             assert!(error.message().contains("; salvage copies what is intact"), "{error}");
-            // A directory that was there is empty as before.
+            // An existing directory is empty, as before.
             let left = disk.list(Path::new(target)).ok();
             assert_eq!(left, (target == TARGET).then(Vec::new), "{from:?} to {to:?}");
-            // A new attempt, with what is mended, is not refused.
+            // With the damage repaired, a new attempt succeeds.
             bytes[at] ^= 1;
             write_file(&disk, &log, &bytes);
             assert_eq!(converted(&disk, target, to).unwrap(), 40);
@@ -184,12 +183,12 @@ fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
     }
 }
 
-/// The caller's options are those of the copy, but its numbers and its limit of a deed are the source's.
+/// The copy has the caller's options, but the numbers and the deed limit of the source.
 #[test]
 fn a_copy_goes_on_as_its_source_would() {
     for (from, to) in WAYS {
         let disk = Sim::new();
-        // Named, not by the directory, and without metadata.
+        // The caller names the epoch. Neither the directory nor metadata does.
         let options = on(disk.clone()).epoch(7).deed_bytes_max(400);
         let book = options.layout(from).open(SOURCE, Mode::Create).unwrap();
         assert_eq!(book.append(1, &[5; 300]).unwrap(), 8);
@@ -218,8 +217,8 @@ fn a_conversion_makes_the_same_calls_with_any_durability_and_its_copy_is_durable
     assert_eq!(calls, [calls[0]; 3]);
 }
 
-/// A conversion crashed: a deed that a cursor holds in one layout is a few bytes longer in the other, and
-/// there it is read in parts.
+/// A conversion crashed: a deed that fits a cursor's buffer in one layout is a few bytes longer in the other and is
+/// read in parts there.
 #[test]
 fn a_deed_that_only_one_of_the_layouts_holds_is_compared() {
     for (from, to) in WAYS {
@@ -232,7 +231,7 @@ fn a_deed_that_only_one_of_the_layouts_holds_is_compared() {
     }
 }
 
-/// Each batch and each long deed is reported, in both passes, and not each short deed.
+/// Progress reports each batch and each long deed in both passes, but not each short deed.
 #[test]
 fn progress_counts_the_bytes_of_the_source_in_both_passes() {
     for (from, to) in WAYS {
@@ -258,7 +257,7 @@ fn progress_counts_the_bytes_of_the_source_in_both_passes() {
     }
 }
 
-/// What the caller's progress function fails with ends the conversion, too.
+/// An error of the caller's progress function also ends the conversion.
 #[test]
 fn a_conversion_that_is_interrupted_leaves_nothing() {
     let disk = begun(Layout::Packed);
@@ -268,7 +267,7 @@ fn a_conversion_that_is_interrupted_leaves_nothing() {
     assert!(!disk.is_dir(Path::new(TARGET)));
 }
 
-/// The report says what a torn source has beside the copy.
+/// The report counts the bytes of a torn source that the copy lacks.
 #[test]
 fn a_conversion_of_a_torn_log_says_what_it_left_out() {
     for from in [Layout::Packed, Layout::Slots] {
@@ -286,7 +285,7 @@ fn a_conversion_of_a_torn_log_says_what_it_left_out() {
     }
 }
 
-/// A disk that stores another byte: in `slots` no checksum of a deed tells, but the comparison does.
+/// The disk stores another byte: `slots` has no checksum for a deed, but the comparison finds the change.
 // Promise: convert.
 #[test]
 fn a_copy_that_differs_from_its_source_is_an_error_of_its_event() {

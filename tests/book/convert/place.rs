@@ -1,4 +1,4 @@
-//! What lies where a copy is to lie: of an earlier attempt, of another book, of another program.
+//! Files at the target of a conversion: from an earlier attempt, from another book, or from another program.
 
 use deedbook::book::{Layout, Meta};
 
@@ -7,7 +7,7 @@ use crate::support::common::refused;
 use crate::support::crashes::{cuts, images};
 use crate::support::prelude::*;
 
-/// The metadata that a killed conversion had renamed already became that of the next copy, of another book.
+/// A killed conversion had already renamed its metadata, and the next copy, of another book, took the metadata over.
 #[test]
 fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
     let disk = begun(Layout::Packed);
@@ -35,7 +35,7 @@ fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
         moment.record();
         again(&moment);
         check(&moment);
-        // And if that one loses power.
+        // The second conversion may lose power, too.
         for later in moment.recorded() {
             for image in cuts(&later, 10) {
                 if !is_there(&image) {
@@ -48,7 +48,7 @@ fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
     assert!(tried > 0);
 }
 
-/// Metadata, or what we keep beside a log, may be another book's: nothing is written over it.
+/// Metadata, or the files that we keep next to a log, may belong to another book: a conversion overwrites nothing.
 #[test]
 fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
     for (name, is_dir) in [("meta.bin", false), (".deedbook", true), ("book.log", false)] {
@@ -69,7 +69,7 @@ fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
     }
 }
 
-/// Two at once would write one log.
+/// Two conversions at once would write one log.
 // Promise: convert.
 #[test]
 fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
@@ -85,7 +85,7 @@ fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
     assert_eq!(log_of(&disk, TARGET), events());
 }
 
-/// The log that a writer made there while the copy was made was replaced, with what it had acknowledged.
+/// A conversion replaced a log, with acknowledged deeds, that a writer had created there in the meantime.
 #[test]
 fn a_log_that_a_writer_made_meanwhile_stays() {
     for (closes, kind) in [(true, ErrorKind::AlreadyExists), (false, ErrorKind::Locked)] {
@@ -115,7 +115,7 @@ fn a_log_that_a_writer_made_meanwhile_stays() {
     }
 }
 
-/// A copy without deeds that had its log, and not yet its mark, began with event 1.
+/// A copy without deeds had its log but not yet its mark, and began with event 1.
 #[test]
 fn a_copy_without_deeds_keeps_its_number_at_any_crash() {
     for to in [Layout::Packed, Layout::Slots] {
@@ -139,7 +139,7 @@ fn a_copy_without_deeds_keeps_its_number_at_any_crash() {
     }
 }
 
-/// Its directory's log was replaced where it had no `.deedbook`.
+/// A conversion replaced the log of the directory if there was no `.deedbook`.
 #[test]
 fn a_saved_tail_is_no_place_for_a_copy() {
     let disk = begun(Layout::Packed);
@@ -151,7 +151,7 @@ fn a_saved_tail_is_no_place_for_a_copy() {
     assert_eq!(log_of(&disk, TARGET), events());
 }
 
-/// The power took the directory, which had been made before and not synced, and the copy in it.
+/// The directory existed before and was not synced: a power cut lost the directory and the copy.
 #[test]
 fn a_copy_in_a_directory_that_was_not_synced_survives_a_power_cut() {
     let disk = begun(Layout::Packed);

@@ -1,4 +1,4 @@
-//! Urbit's event logs in LMDB: what its own code wrote is read, brought to books, and back.
+//! Urbit's event logs in LMDB: the tests read the logs of Urbit's own code, migrate them to books, and export them.
 
 #![cfg(unix)]
 #![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]

@@ -1,4 +1,4 @@
-//! A pier's own metadata, which stays in LMDB, and its copy in the last epoch.
+//! A pier's own metadata, which stays in LMDB, and the copy in the last epoch.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,7 +50,7 @@ fn what_lmdb_holds_is_the_piers_metadata_and_saving_keeps_the_copy_in_step() {
         values.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };
     assert_eq!(keys(&after), keys(&before));
-    // A roll takes it along.
+    // A roll copies the metadata to the new epoch.
     let rolled = pier.roll().unwrap();
     pier.save_meta(&Meta { fake: Some(false), ..life(3) }).unwrap();
     let saved = Meta { fake: Some(false), life: Some(3), ..saved };
@@ -77,7 +77,7 @@ fn metadata_that_differs_is_an_error_with_both_values_until_one_is_saved() {
     assert_eq!(error.path(), Some(&*dest.join(".urb/log/data.mdb")));
     let pier = Pier::append_to(&dest).unwrap();
     refused(pier.meta(), ErrorKind::Corrupt, says);
-    // What is not named stays, so it must not be two things.
+    // A save keeps the fields that the caller does not name, so both files must agree on them.
     let says = "metadata life is 4 in data.mdb, the pier's own, but 5 in 0i60/meta.bin";
     refused(
         pier.save_meta(&Meta { who: Some(0x0300), ..Meta::default() }),
@@ -114,13 +114,13 @@ fn without_an_environment_the_metadata_is_that_of_the_last_epoch() {
     assert_eq!(pier.meta().unwrap(), copied);
     pier.save_meta(&life(6)).unwrap();
     assert!(!top.exists(), "no environment is made");
-    // LMDB makes an empty one, in which a kill may leave it; and one without metadata.
+    // LMDB creates an empty file, and a kill may leave it there. The second environment has no metadata.
     fs::write(&top, b"").unwrap();
     assert_eq!(pier.meta().unwrap().life, Some(6));
     fs::remove_file(&top).unwrap();
     make(&dest.join(".urb/log"), &[(1, b"\0\0\0\0jam")], &[]);
     assert_eq!(pier.meta().unwrap().life, Some(6));
-    // A field that it lacks is that of the copy, and a copy that is not there lacks all.
+    // The copy supplies a field that the environment lacks. Without a copy, the field is missing.
     fs::remove_file(&top).unwrap();
     make(&dest.join(".urb/log"), &[], &[("life", b"\x07")]);
     refused(pier.meta(), ErrorKind::Corrupt, "life is 7");
@@ -130,7 +130,7 @@ fn without_an_environment_the_metadata_is_that_of_the_last_epoch() {
     assert_eq!(pier.meta().unwrap(), life(7));
 }
 
-/// A copy must not stand in for what cannot be read.
+/// A copy must not replace an unreadable environment.
 // Promise: pier-metadata.
 #[test]
 fn an_environment_that_cannot_be_read_is_no_missing_one() {
@@ -150,8 +150,8 @@ fn an_environment_that_cannot_be_read_is_no_missing_one() {
     assert_eq!(copy_of(&last), PIER_META);
 }
 
-/// The process ends, or a call fails, before each call of a save: LMDB has the new values first. What is
-/// left is the old or the new metadata, or is reported with both, and the same save ends that.
+/// The process ends, or a call fails, before each call of a save. LMDB gets the new values first. The metadata is then
+/// old or new, or reading reports both values, and the same save repairs the difference.
 // Promise: pier-metadata.
 #[test]
 fn a_save_that_is_interrupted_anywhere_is_ended_by_the_same_save() {

@@ -1,4 +1,4 @@
-//! Migrations that go on with what is there, and what is compared on the way.
+//! Migrations that continue an earlier run, the comparison with the source, and the progress.
 
 use crate::lmdb::support::*;
 
@@ -24,7 +24,7 @@ fn an_interrupted_migration_goes_on_and_doubles_nothing() {
     assert_eq!(deeds(&dest).len(), 12);
 }
 
-/// In `slots` no checksum of a deed says so: only the comparison with the source does.
+/// The layout `slots` has no checksum for a deed: only the comparison with the source finds the difference.
 #[test]
 fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_migration() {
     let says = [(Layout::Packed, "deed 2"), (Layout::Slots, "event 2 is another one")];
@@ -70,7 +70,7 @@ fn a_destination_with_other_events_is_refused_and_stays() {
     refused(bring(&source, &source), ErrorKind::AlreadyExists, "the destination holds a data.mdb");
 }
 
-/// Each call on the books fails once, or ends the process: a further run goes on with what is there.
+/// Each call on the books fails once, or ends the process. The next run continues from the events in the book.
 // Promise: migrate-killed.
 #[test]
 fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
@@ -112,7 +112,7 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
     }
 }
 
-/// A run that was killed may have made them, and a power cut took what they led to.
+/// A killed run may have created the directories, and a power cut lost their entries in the directories above.
 #[test]
 fn the_directories_of_a_pier_that_are_there_are_synced() {
     let (dir, _, dest) = space();
@@ -134,7 +134,7 @@ fn deeds_of(values: &[(u64, Vec<u8>)]) -> Vec<(u64, Event)> {
     values.iter().map(deed).collect()
 }
 
-/// A kill between the two left an empty file, with which every further run was refused.
+/// A kill between the two steps left an empty file, and every further run was refused.
 #[test]
 fn an_empty_environment_that_a_kill_left_is_gone_on_with() {
     let (_dir, source, dest) = space();
@@ -173,7 +173,7 @@ fn an_event_with_another_mug_is_another_event() {
     }
 }
 
-/// What a progress bar is given: events done.
+/// The steps of a progress bar: events done.
 fn steps(
     travel: impl FnOnce(&mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Report>,
 ) -> Vec<u64> {
@@ -193,7 +193,7 @@ fn progress_comes_with_every_batch_and_not_with_every_event() {
     make_numbered(&source, 1..=40_000);
     let (options, dry) = (Options::default(), Options::new().dry_run(true));
     let compared = [16_384, 32_768, 40_000];
-    // Counted, written, compared with what is there, and with what would be.
+    // In order: counted, written, compared with the book, compared in a dry run.
     assert_eq!(steps(|noted| dry.migrate(&source, &dest, noted)), compared);
     assert_eq!(steps(|noted| options.migrate(&source, &dest, noted)), [40_000]);
     assert_eq!(steps(|noted| options.migrate(&source, &dest, noted)), compared);

@@ -1,4 +1,4 @@
-//! Environments that are read: what Urbit wrote, and what is refused.
+//! Environments of Urbit, and environments that the reader refuses.
 
 use crate::lmdb::support::*;
 
@@ -67,7 +67,7 @@ fn metadata_beyond_its_size_or_domain_is_refused() {
     refused(bring(&source, &dest), ErrorKind::Unsupported, "metadata fake is 2");
 }
 
-/// A `fake` that is not there was taken for 0, which says that the ship is fake.
+/// The migration took a missing `fake` for 0, which means that the ship is fake.
 // Promise: migrate-refused.
 #[test]
 fn metadata_that_lacks_a_field_is_refused_by_the_name_of_the_field() {
@@ -105,7 +105,7 @@ fn an_environment_that_is_written_meanwhile_is_noticed() {
     refused(Options::default().migrate(&source, &dest, write), ErrorKind::Locked, says);
 }
 
-/// Only the events that were counted came over, and the report said that these were all.
+/// The migration copied only the counted events, and reported them as all.
 #[test]
 fn a_later_epoch_that_grows_while_the_first_is_brought_is_noticed() {
     for in_lmdb in [true, false] {

@@ -1,4 +1,4 @@
-//! Deaths, power cuts and failing calls at every step of a roll, on the simulated disk.
+//! Process crashes, power cuts and failing calls at every step of a roll, on the simulated disk.
 
 use std::cell::RefCell;
 use std::io::ErrorKind as Io;
@@ -10,21 +10,21 @@ use crate::pier::support::*;
 use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts};
 use crate::support::prelude::*;
 
-/// States tried of a power cut that can leave more.
+/// States tried per power cut.
 const STATES: u64 = 400;
 const WHO: u128 = 0x1234;
 
-/// What may be found after a crash.
+/// The states that a crash may leave.
 struct Known {
     layout: Layout,
-    /// Events that were on stable storage, and all that were ever appended.
+    /// The last event on stable storage, and the last event ever appended.
     durable: u64,
     tried: u64,
-    /// Epochs, without and with the one that was being begun.
+    /// Epochs, without and with the new epoch.
     epochs: Vec<Vec<u64>>,
 }
 
-/// A pier with one epoch of `synced` durable events and two that no sync covers.
+/// A pier with one epoch of `synced` durable events and two unsynced events.
 fn begun(synced: u64) -> (Sim, Pier) {
     begun_in(Layout::Packed, synced)
 }
@@ -45,7 +45,7 @@ fn begun_with(set: impl Fn(Options) -> Options, layout: Layout, synced: u64) -> 
     (disk, pier)
 }
 
-/// Open what a crash left, for reading and for writing; go on, roll again, open once more. A second crash came
+/// Open the pier after a crash for reading and for writing, append, roll again, open once more. The second crash came
 /// in an append and a roll of the next process.
 fn judge(image: &Sim, known: &Known, crash: Crash) -> Vec<u64> {
     let again = crash == Crash::Second;
@@ -65,7 +65,7 @@ fn judge(image: &Sim, known: &Known, crash: Crash) -> Vec<u64> {
     assert_eq!(events, (1..=last).collect::<Vec<_>>());
     assert!((known.durable..=known.tried + u64::from(again)).contains(&last), "last event {last}");
     if let Some(&number) = found.last().filter(|&&number| number > 0) {
-        // Whole: it has what the one before has.
+        // The epoch is complete: it has the metadata and the text of the epoch before.
         assert_eq!(pier.meta().unwrap().who, Some(WHO));
         assert_eq!(crate::support::common::read_file(image, &epoch(number).join("epoc.txt")), b"3");
     }
@@ -79,7 +79,7 @@ fn judge(image: &Sim, known: &Known, crash: Crash) -> Vec<u64> {
     found
 }
 
-/// A pier on each disk that a crash leaves, and which epochs it has there.
+/// A pier on each disk that a crash leaves, and the epochs found there.
 #[derive(Default)]
 struct Crashed {
     found: RefCell<BTreeSet<Vec<u64>>>,
@@ -127,7 +127,7 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
         found.extend(seen);
         moments += counts.moments;
         states += counts.states;
-        // Once it returned, the epoch is durable, and all events before it.
+        // After the roll returns, the epoch and all events before it are durable.
         let after = Known { layout, durable: last, tried: last, epochs: vec![vec![0, last]] };
         states += crash(&[(disk.kill(), &after)]).0.states;
     }
@@ -135,7 +135,7 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
     assert_eq!(found, BTreeSet::from([vec![0], vec![0, 3], vec![0, 5]]));
 }
 
-/// The durability of a handle is that of its appends: a roll is durable with any.
+/// The durability of a handle is for appends: a roll is durable with any.
 #[test]
 fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
     use Recovery::{Acknowledged, Spec, Valid};
@@ -150,7 +150,7 @@ fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
     }
 }
 
-/// Names that a writer left unsynced when it died are synced by the next one, before it acknowledges.
+/// A writer that died leaves unsynced names. The next writer syncs the names before it acknowledges.
 #[test]
 fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
     let (disk, pier) = begun(2);
@@ -170,7 +170,7 @@ fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
     assert!(gone_on > 0);
 }
 
-/// Each call of a roll fails once: the handle goes on or is closed, and nothing that was appended is lost.
+/// Each call of a roll fails once: the handle continues or is closed, and the pier loses no appended event.
 // Promise: pier-roll.
 #[test]
 fn a_call_that_fails_during_a_roll_loses_nothing() {
@@ -186,7 +186,7 @@ fn fails_in(layout: Layout) {
         let struck = disk.fired() > 0;
         disk.heal();
         failed += u64::from(rolled.is_err());
-        // Where the new epoch may be there, only opening the pier again finds out.
+        // If the new epoch may exist, only opening the pier again finds out.
         let unsure = rolled.is_err() && disk.is_dir(&epoch(4));
         let mut last = 4;
         match pier.append(5, &jam(5)) {
@@ -194,7 +194,7 @@ fn fails_in(layout: Layout) {
                 assert!(event == 5 && !unsure, "call {call}: event {event}");
                 went_on += 1;
                 last = 5;
-                // A sync that failed is not believed again.
+                // A later sync cannot undo a failed sync.
                 if pier.sync().is_err() {
                     last = 4;
                 }
@@ -222,7 +222,7 @@ fn fails_in(layout: Layout) {
     assert!(failed > 30 && went_on > 10 && closed > 0, "{failed} {went_on} {closed}");
 }
 
-/// What an interrupted roll left aside is removed first. A list of it that fails does not count as empty.
+/// A roll first removes the leftovers of an interrupted roll. A failed listing does not count as empty.
 #[test]
 fn nothing_that_an_interrupted_roll_left_gets_into_an_epoch() {
     let next = Path::new(LOG).join(".deedbook/next");

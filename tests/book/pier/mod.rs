@@ -1,4 +1,4 @@
-//! Piers: epochs in order, read as one log; what does not fit is refused; a roll survives crashes.
+//! Piers: epochs in order, read as one log, refusals, and rolls that survive crashes.
 
 #![allow(dead_code)]
 

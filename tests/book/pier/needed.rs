@@ -1,4 +1,5 @@
-//! Each sync and each rename of a pier is needed: see `tests/support/needed.rs`, and `needed.txt` for what is caught.
+//! Each sync and each rename of a pier is needed: see `tests/support/needed.rs`. `needed.txt` lists the mutations
+//! caught.
 
 use std::ffi::OsStr;
 
@@ -31,10 +32,10 @@ struct Run {
 /// The states of a pier that a power cut may leave.
 #[derive(Clone, Default)]
 struct Known {
-    /// The last event that is durable, and the last one appended.
+    /// The last durable event, and the last event appended.
     durable: u64,
     tried: u64,
-    /// The first and the last event of the epochs, the ship's name: all that may be found.
+    /// The allowed epochs (their first and last events) and names of the ship.
     epochs: Vec<Vec<u64>>,
     who: Vec<Option<u128>>,
 }
@@ -43,7 +44,7 @@ impl Run {
     fn step_of(&mut self, op: char) -> deedbook::Result<()> {
         if op == 'o' {
             self.pier = Some(self.options.open_pier(PIER, Mode::Append)?);
-            // The events that it finds are durable.
+            // The writer makes all events that it finds durable.
             self.known.durable = self.known.tried;
             return Ok(());
         }
@@ -93,7 +94,7 @@ fn failed(doing: &'static str) -> impl Fn(Error) -> String {
     move |error| format!("{doing}: {error:?}")
 }
 
-/// The epochs and the events of a pier, each as it was appended.
+/// The epochs and the events of a pier. Each event must be as appended.
 fn look(pier: &Pier) -> Result<(Vec<u64>, Vec<u64>), String> {
     let epochs = pier.epochs().map_err(failed("listing"))?;
     let mut cursor = pier.cursor(.., OnCorrupt::Raise).map_err(failed("reading"))?;

@@ -1,4 +1,4 @@
-//! What a pier is, and what is refused.
+//! Directories that are piers, and directories that are refused.
 
 use crate::pier::support::*;
 use crate::support::prelude::*;
@@ -13,7 +13,7 @@ fn refused(disk: &Sim) -> Error {
 
 #[test]
 fn the_epochs_are_found_below_a_pier_and_in_its_log_in_the_order_of_their_events() {
-    // By their names, 0i10 comes before 0i9.
+    // By name, 0i10 comes before 0i9.
     let disk = epochs(&[(0, 9), (9, 1), (10, 90), (100, 2)]);
     for path in [PIER, LOG] {
         let pier = options(&disk).open_pier(path, Mode::Read).unwrap();
@@ -30,7 +30,7 @@ fn the_epochs_are_found_below_a_pier_and_in_its_log_in_the_order_of_their_events
     }
 }
 
-/// A directory `.urb/log` without epochs is the place of the epochs, not a pier that has one below it.
+/// A directory `.urb/log` without epochs is the place of the epochs. It is not a pier with a `.urb/log` below.
 #[test]
 fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
     let empty = epochs(&[]);
@@ -43,7 +43,7 @@ fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
     assert_eq!((pier.log_dir(), numbers(&pier)), (Path::new("/epochs"), vec![4]));
 }
 
-/// It was refused by its first epoch, after the directories, the lock and an epoch to be were made.
+/// The first epoch refused the durability, after the pier had made the directories, the lock and an epoch.
 #[test]
 fn a_pier_that_is_refused_for_its_durability_makes_nothing() {
     let disk = Sim::new();
@@ -53,8 +53,7 @@ fn a_pier_that_is_refused_for_its_durability_makes_nothing() {
     assert!(!disk.is_dir(Path::new(PIER)));
 }
 
-/// The error of a refused write says that nothing of it is durable; that of a closed pier and of a closed
-/// log said nothing.
+/// The error of a refused write says that nothing is durable. The errors of a closed pier and of a closed log did not.
 #[test]
 fn what_a_closed_pier_refuses_is_not_durable() {
     let disk = epochs(&[(0, 2)]);
@@ -183,7 +182,7 @@ fn verify_checks_every_epoch_and_what_lies_between() {
     assert_eq!(missing.kind(), ErrorKind::Missing);
 }
 
-/// A directory that cannot be listed is not one without epochs: an empty pier would begin there.
+/// A failed listing does not mean "no epochs": an empty pier would begin there.
 #[test]
 fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
     for mode in [Mode::Read, Mode::Append] {
@@ -205,7 +204,7 @@ fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
     }
 }
 
-/// A text that cannot be read is not one that is missing.
+/// An unreadable text is not a missing text.
 #[test]
 fn a_call_that_fails_while_a_pier_is_opened_hides_no_version() {
     for call in 1.. {

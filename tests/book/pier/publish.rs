@@ -12,7 +12,7 @@ use crate::pier::support::*;
 use crate::support::crashes::images;
 use crate::support::prelude::*;
 
-/// States tried of a power cut that can leave more.
+/// States tried per power cut.
 const STATES: u64 = 60;
 /// Events of the pier before, and deeds of each part.
 const BEFORE: u64 = 5;
@@ -28,7 +28,7 @@ fn opened(disk: &Sim) -> Pier {
     publishing(disk).open_pier(PIER, Mode::Append).unwrap()
 }
 
-/// A pier with the epochs 0i0 (1 to 3) and 0i3 (4 and 5), the last deed of which no sync covers.
+/// A pier with the epochs 0i0 (1 to 3) and 0i3 (4 and 5). The last deed of 0i3 is unsynced.
 fn two_epochs() -> (Sim, Pier) {
     two_epochs_with(Durability::Manual, Recovery::Valid)
 }
@@ -50,7 +50,7 @@ fn transaction(job: &str, version: u64) -> Transaction {
     Transaction { job: job.into(), id }
 }
 
-/// Stage the events after `before`, in three parts, the last first as tasks may end.
+/// Stage the events after `before` in three parts, the last part first, as tasks may end in any order.
 fn staged(pier: &Pier, job: &str, before: u64) -> Vec<Part> {
     let (mut parts, mut event) = (Vec::new(), before);
     for (partition, deeds) in PARTS.into_iter().enumerate() {
@@ -93,7 +93,7 @@ fn each_part_is_an_epoch_in_the_order_of_partitions() {
         assert_eq!(read_file(&disk, &epoch(number).join("epoc.txt")), b"3");
         assert_eq!(read_file(&disk, &epoch(number).join("vere.txt")), b"3.5");
     }
-    // The last of them takes what comes, and may be followed by more.
+    // The last new epoch takes appends, and more epochs may follow.
     append(&pier, LAST + 1..=LAST + 1);
     assert_eq!(pier.roll().unwrap(), LAST + 1);
     for event in 1..=LAST + 1 {
@@ -108,7 +108,7 @@ fn each_part_is_an_epoch_in_the_order_of_partitions() {
     assert!(!disk.is_dir(&Path::new(LOG).join(".deedbook/begun")));
 }
 
-/// The pier's own record and those of its epochs are one, whichever way the transactions went.
+/// The pier's record of transactions and the epochs' records count as one record.
 #[test]
 fn a_repeat_is_recognised_among_appended_and_published_ones() {
     let (disk, pier) = two_epochs();
@@ -136,7 +136,7 @@ fn a_repeat_is_recognised_among_appended_and_published_ones() {
 
 #[test]
 fn what_cannot_be_an_epoch_is_appended() {
-    // Smaller parts than the option says, on average.
+    // The average part is smaller than the option says.
     let (disk, pier) = two_epochs();
     drop(pier);
     let bytes: u64 = {
@@ -152,7 +152,7 @@ fn what_cannot_be_an_epoch_is_appended() {
         assert_eq!(numbers(&pier).len(), epochs);
         assert_eq!(all(&pier), (1..=LAST).collect::<Vec<_>>());
     }
-    // An epoch without events; and one in slots, whose file has a header of its own.
+    // An epoch without events; and an epoch in slots, whose file has a header of its own.
     for layout in [Layout::Packed, Layout::Slots] {
         let disk = Sim::new();
         let options = publishing(&disk).layout(layout);
@@ -179,7 +179,7 @@ fn a_commit_without_deeds_begins_no_epoch_and_is_recognised() {
     assert_eq!(all(&reading(&disk)), (1..=BEFORE + 1).collect::<Vec<_>>());
 }
 
-/// The highest number is no event's: a commit that would reach it is refused as appends are.
+/// No event has the highest number: a commit that would reach the number is refused, as an append is.
 #[test]
 fn no_epoch_reaches_the_highest_number() {
     for (room, fits) in [(8, false), (9, true)] {
@@ -195,7 +195,7 @@ fn no_epoch_reaches_the_highest_number() {
     }
 }
 
-/// What is refused leaves the pier as it was, and what is staged: the caller may commit it otherwise.
+/// A refused commit leaves the pier and the staged parts unchanged: the caller may commit the parts in another way.
 #[test]
 fn what_is_refused_stays_staged() {
     let (disk, pier) = two_epochs();
@@ -219,8 +219,8 @@ fn what_is_refused_stays_staged() {
     assert_eq!(numbers(&reading(&disk)), EPOCHS);
 }
 
-/// Open what a crash left: a reader finds whole parts, a writer all of them or none, and a repeat puts in
-/// what is missing. Returns whether the commit was there.
+/// Open the pier after a crash: a reader finds whole parts, a writer finds all of them or none, and a repeat adds the
+/// missing events. Returns whether the commit was there.
 fn judge(image: &Sim) -> bool {
     let seen = all(&reading(image));
     let pier = opened(image);
@@ -256,11 +256,11 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
     });
     assert!(counts.moments > 130 && counts.states > 1000 && counts.second > 1000, "{counts:?}");
     assert_eq!(found.into_inner(), BTreeSet::from([false, true]));
-    // Once it returned, it is durable.
+    // After the call returns, the commit is durable.
     assert!(images(&disk, STATES).iter().all(judge));
 }
 
-/// The durability of a handle is that of its appends: the epochs of a commit are durable with any.
+/// The durability of a handle is for appends: the epochs of a commit are durable with any.
 #[test]
 fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
     use Recovery::{Acknowledged, Spec, Valid};
@@ -273,7 +273,7 @@ fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
     }
 }
 
-/// Each call of a commit fails once: the handle goes on, or is closed; nothing is lost or doubled.
+/// Each call of a commit fails once: the handle continues or is closed. No event is lost or doubled.
 #[test]
 fn a_call_that_fails_during_a_commit_loses_nothing() {
     let (mut failed, mut went_on, mut closed) = (0, 0, 0);
@@ -290,13 +290,13 @@ fn a_call_that_fails_during_a_commit_loses_nothing() {
         match pier.is_closed() {
             true => closed += 1,
             false if is_refused => {
-                // What was staged is there still, and goes in now, unless its sync is not believed.
+                // The staged parts are still there, and a repeat commits them unless a sync failed.
                 let again = pier.commit_staged(&transaction("one", 1), &parts);
                 went_on += u64::from(again.is_ok_and(|done| done.records == 8));
             }
             false => {}
         }
-        // One that appends on must not do so before epochs that are there, or will be.
+        // A handle must not append before epochs that exist or will exist.
         assert!(pier.is_closed() || is_refused || done.is_ok(), "call {call}: {done:?}");
         drop(pier);
         let (is_there, is_done) = (judge(&disk), done.is_ok());
@@ -309,8 +309,8 @@ fn a_call_that_fails_during_a_commit_loses_nothing() {
     assert!(failed > 60 && went_on > 40 && closed > 5, "{failed} {went_on} {closed}");
 }
 
-/// Another program appended to the last epoch as a book before the commit was finished: its events have
-/// the numbers of the new epochs, so the pier is refused until the commit is given up.
+/// Another program appended to the last epoch, as a book, before the commit finished. The numbers of its events are
+/// those of the new epochs, so the pier is refused until the commit is abandoned.
 #[test]
 fn a_commit_that_cannot_end_is_given_up() {
     let (disk, pier) = two_epochs();

@@ -1,5 +1,4 @@
-//! Dropping the first epochs: which may go, what consumers keep, and crashes, power cuts and failing
-//! calls at every step.
+//! Dropping the first epochs: the rules, the consumers, and crashes, power cuts and failing calls at every step.
 
 use std::cell::RefCell;
 use std::io::ErrorKind as Io;
@@ -38,7 +37,7 @@ fn retention_drops_whole_epochs_and_only_what_it_may() {
     assert_eq!(pier.retain(&Retention::new()).unwrap().epochs, NONE, "no rules");
     let kept: u64 = sizes[1..].iter().sum();
     assert_eq!(pier.retain(&most(kept + 1)).unwrap().epochs, NONE);
-    // A reader asks, and changes nothing.
+    // A reader may ask, and changes nothing.
     let reader = reading(&disk);
     assert_eq!(reader.retain(&most(0)).unwrap_err().kind(), ErrorKind::ReadOnly);
     let would = reader.retainable(&most(kept)).unwrap();
@@ -48,7 +47,7 @@ fn retention_drops_whole_epochs_and_only_what_it_may() {
     assert_eq!((numbers(&pier), would.bytes), (vec![3, 5, 9], sizes[0]));
     assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (3, Some(4..=10)));
     assert_eq!(pier.read(3).unwrap_err().kind(), ErrorKind::OutOfRange);
-    // The last one stays, and takes what is appended.
+    // The last epoch stays, and takes appends.
     let dropped = pier.retain(&most(0)).unwrap();
     assert_eq!((&dropped.epochs[..], dropped.deeds), (&[3, 5][..], 6));
     append(&pier, 11..=12);
@@ -79,7 +78,7 @@ fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let reader = reading(&disk);
-    // 0i3 ends with event 5, which is needed.
+    // 0i3 ends with event 5, which the consumer needs.
     reader.set_consumer("slow", 5).unwrap();
     pier.set_consumer("fast", 11).unwrap();
     assert_eq!(pier.consumers().unwrap(), [("fast".into(), 11), ("slow".into(), 5)].into());
@@ -88,7 +87,7 @@ fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
         assert_eq!((&would.epochs[..], would.deeds), (&[0][..], 3), "{rules:?}");
     }
     assert_eq!(pier.retain(&CONSUMED()).unwrap().epochs, [0]);
-    // Where a reader stands that did not look again, its next call looks.
+    // The reader did not look again since the retention. Its next call looks.
     for (event, known) in [(3, false), (4, true), (11, true), (12, false)] {
         let set = reader.set_consumer("slow", event);
         assert_eq!(
@@ -101,7 +100,7 @@ fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
     reader.remove_consumer("slow").unwrap();
     assert_eq!(pier.retain(&CONSUMED()).unwrap().epochs, [5]);
     assert_eq!(pier.set_consumer("two words", 10).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    // A damaged file is never "no consumers".
+    // A damaged file never means "no consumers".
     disk.remove(&Path::new(LOG).join(".deedbook/consumers")).unwrap();
     put(&disk, Path::new(LOG).join(".deedbook/consumers"), b"fast 11\n");
     append(&pier, 11..=11);
@@ -111,7 +110,7 @@ fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
     assert_eq!(numbers(&appending(&disk)), [9, 11]);
 }
 
-/// Above the end, a position would hide what is appended there.
+/// A position above the end would hide later events.
 #[test]
 fn a_consumer_above_what_a_crash_left_is_lowered() {
     let disk = Sim::new();
@@ -151,15 +150,15 @@ fn retention_by_age_asks_when_an_epoch_was_finished() {
     age(2, SystemTime::now() + 2 * hour);
     age(3, SystemTime::now() - 2 * hour);
     assert_eq!(pier.retain(&old).unwrap().epochs, [0, 1], "the future is not old");
-    // Nothing is left aside.
+    // The retention leaves no other files.
     let mut names = Disk.list(&path.join(".urb/log")).unwrap();
     names.sort();
     assert_eq!(names, [".deedbook", "0i2", "0i3", "0i4"]);
     assert_eq!(Disk.list(&path.join(".urb/log/.deedbook")).unwrap(), ["lock"]);
 }
 
-/// A reader goes on with what it has open, and a follower that was too slow is not led past events. One of a
-/// reader with an old list of epochs got an error about a missing log.
+/// A reader keeps its open epochs, and a slow follower does not skip events. A follower of a reader with an old list of
+/// epochs got an error about a missing log.
 #[test]
 fn readers_beside_a_retention_read_on_or_are_refused() {
     let disk = four_epochs();
@@ -177,7 +176,7 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
     assert_eq!(pier.retain(&most(0)).unwrap().epochs, [0, 3, 5]);
     let events: Vec<_> = walk.by_ref().map(|deed| deed.unwrap().event.unwrap()).collect();
     assert_eq!(events, (1..=10).collect::<Vec<_>>());
-    // Until it looks again, it has what it has open; then it has what the pier has.
+    // Until the reader looks again, it has its open epochs. Then it has the epochs of the pier.
     assert_eq!(reader.refresh().unwrap(), 10);
     assert_eq!((numbers(&reader), all(&reader)), (vec![9], vec![10]));
     for follow in [&mut first, &mut stale] {
@@ -185,11 +184,11 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
         let error = refused(next(follow), ErrorKind::OutOfRange);
         assert_eq!(error.message(), "the events after 3, up to 9, were dropped");
     }
-    // The epoch that it reads is whole, and the next one is there.
+    // The follower's epoch is whole, and the next epoch is there.
     assert_eq!([7, 8, 9, 10].map(|event| next(&mut second).unwrap() == event), [true; 4]);
 }
 
-/// A consumer that went on at the end was led past what was dropped before it was given.
+/// A follower at the end skipped dropped events that it had not returned yet.
 #[test]
 fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
     let disk = Sim::new();
@@ -213,7 +212,7 @@ fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
     }
 }
 
-/// A new follower was led to the first event that is left, where an older one is refused.
+/// A new follower began at the first event left, although an older follower is refused.
 #[test]
 fn a_new_follower_is_not_led_past_events_either() {
     let disk = four_epochs();
@@ -239,7 +238,7 @@ fn a_new_follower_is_not_led_past_events_either() {
     assert_eq!(follow.next(Duration::ZERO).unwrap_err().kind(), ErrorKind::OutOfRange);
 }
 
-/// A check of which every epoch was dropped meanwhile said ok, and had checked nothing.
+/// A check reported ok although every epoch was dropped in the meantime and nothing was checked.
 #[test]
 fn a_check_that_could_check_nothing_says_so() {
     let mut refused = 0;
@@ -263,7 +262,7 @@ fn a_check_that_could_check_nothing_says_so() {
     assert!(refused > 0);
 }
 
-/// The epochs that were dropped while the first one was checked were missing.
+/// The check reported epochs as missing that were dropped during the check of the first epoch.
 #[test]
 fn a_check_beside_a_retention_passes_over_what_is_gone() {
     let disk = four_epochs();
@@ -283,7 +282,7 @@ fn a_check_beside_a_retention_passes_over_what_is_gone() {
     assert_eq!((checked, seen.0), (vec![0, 9], seen.1));
 }
 
-/// Open what a crash left, for reading and for writing; go on, roll, drop more, open once more.
+/// Open the pier after a crash for reading and for writing, append, roll, drop more, open once more.
 fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
     let seen = all(&options(image).open_pier(PIER, Mode::Read).unwrap());
     let pier = appending(image);
@@ -314,7 +313,7 @@ fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
     let counts = crash_each(&disk, 200, |image| {
         found.borrow_mut().insert(judge(image, &states));
     });
-    // Once it returned, they do not come back.
+    // After the call returns, dropped epochs do not come back.
     for image in crashes::images(&disk, 200) {
         judge(&image, &states[3..]);
     }
@@ -322,7 +321,7 @@ fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
     assert_eq!(found.into_inner(), BTreeSet::from(states));
 }
 
-/// Each call fails once: the handle goes on or is closed, and what is found has no gap.
+/// Each call fails once: the handle continues or is closed, and the events have no gap.
 #[test]
 fn a_call_that_fails_leaves_the_epochs_from_some_one_on() {
     let (mut failed, mut closed) = (0, 0);

@@ -1,4 +1,4 @@
-//! Rolling: what the new epoch gets, what is refused, and one writer only.
+//! Rolling: the contents of the new epoch, refusals, and the single writer.
 
 use std::sync::Barrier;
 
@@ -19,7 +19,7 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
     let meta = Meta { who: Some(7), version: Some(3), life: Some(1), fake: Some(true) };
     pier.save_meta(&meta).unwrap();
     let file = epoch(0).join("meta.bin");
-    // What is reserved there is kept, too.
+    // The roll also copies the reserved bytes.
     let mut bytes = read_file(&disk, &file);
     bytes[100] = 9;
     put(&disk, &file, &bytes);
@@ -28,13 +28,13 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
     assert_eq!(read_file(&disk, &epoch(2).join("meta.bin")), bytes);
     assert_eq!(read_file(&disk, &epoch(2).join("vere.txt")), b"3.5");
     assert_eq!(read_file(&disk, &epoch(2).join("epoc.txt")), b"3");
-    // It is a book of its own.
+    // The new epoch is also a book of its own.
     drop(pier);
     let book = options(&disk).open(epoch(2), Mode::Append).unwrap();
     assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
 }
 
-/// Not only by its name: a directory may be copied, and another program reads the header alone.
+/// The header has the number: a directory may be copied, and another program reads only the header.
 #[test]
 fn a_new_epoch_has_its_number_under_any_name() {
     for layout in [Layout::Packed, Layout::Slots] {
@@ -49,7 +49,7 @@ fn a_new_epoch_has_its_number_under_any_name() {
     }
 }
 
-/// What a roll begins has the layout of the epoch before, unless another one is named.
+/// A new epoch has the layout of the epoch before, unless the caller names another layout.
 #[test]
 fn a_new_epoch_has_the_layout_of_the_one_before() {
     use Layout::{Packed, Slots};
@@ -63,7 +63,7 @@ fn a_new_epoch_has_the_layout_of_the_one_before() {
         (options(&disk), Packed),
         (named(Slots), Slots),
     ] {
-        // What is there keeps its layout: only a roll, and a new pier, take the one that is named.
+        // Existing epochs keep their layout: only a roll and a new pier use the caller's layout.
         let pier = pier.open_pier(PIER, Mode::Append).unwrap();
         let begun = pier.last().unwrap();
         if !made.is_empty() {
@@ -108,7 +108,7 @@ fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
         assert_eq!(refused.path(), Some(&*epoch(100).join("book.log")));
     }
     assert_eq!(read_file(&disk, &epoch(100).join("book.log")), padded);
-    // Converted, it is the last epoch of a pier that goes on.
+    // After a conversion, the copy is the last epoch of the pier and takes appends.
     options(&disk).convert(epoch(100), "/copy", Layout::Slots, |_, _| Ok(())).unwrap();
     for name in ["book.log", ".deedbook"] {
         assert!(disk.list(Path::new("/copy")).unwrap().iter().any(|found| found == name));
@@ -132,16 +132,16 @@ fn an_epoch_without_events_is_kept() {
     assert_eq!(numbers(&pier), [0, 2]);
 }
 
-/// Each with the lock of another epoch, two writers could begin epochs at once.
+/// With a lock for each epoch, two writers could begin epochs at once.
 #[test]
 fn one_pier_has_one_writer_whatever_its_epoch() {
     let disk = three_epochs();
     let pier = appending(&disk);
     pier.roll().unwrap();
     refused(options(&disk).open_pier(PIER, Mode::Append), ErrorKind::Locked);
-    // The epoch is locked as any book.
+    // The epoch is locked like any book.
     refused(options(&disk).open(epoch(9), Mode::Append), ErrorKind::Locked);
-    // Deleting what lies beside the epochs is always allowed, and deletes a lock with it.
+    // The files next to the epochs may always be deleted, even the lock.
     disk.remove(&Path::new(LOG).join(".deedbook/lock")).unwrap();
     let second = options(&disk).open_pier(PIER, Mode::Append).unwrap_err();
     assert_eq!((second.kind(), second.path()), (ErrorKind::Locked, Some(Path::new(LOG))));
@@ -158,7 +158,7 @@ fn batches_go_to_the_last_epoch_under_its_rules() {
     refused(pier.append_batch(&batch, Some(11), None), ErrorKind::Contiguity);
     refused(pier.append_batch(&batch, Some(10), Some(4)), ErrorKind::Contiguity);
     assert_eq!(pier.append_batch(&batch, Some(10), Some(5)).unwrap(), 10);
-    // A roll syncs what was appended, whatever the durability.
+    // A roll syncs all appended events, whatever the durability.
     assert_eq!(pier.durable_last().unwrap(), Some(9));
     assert_eq!(pier.roll().unwrap(), 12);
     assert_eq!(pier.durable_last().unwrap(), Some(12));

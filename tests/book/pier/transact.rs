@@ -1,4 +1,4 @@
-//! Transactions of a pier: its last epoch takes them, and a roll forgets none.
+//! Transactions of a pier: the last epoch takes them, and a roll forgets none.
 
 use deedbook::book::Layout;
 use deedbook::book::pier::Pier;
@@ -40,7 +40,7 @@ fn read(disk: &Sim) -> Vec<(u64, String)> {
     deeds.into_iter().map(shown).collect()
 }
 
-/// The record of transactions went with its epoch: a repeat was appended again.
+/// The record of transactions was lost with its epoch: a repeat was appended again.
 #[test]
 fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
     let disk = three_epochs();
@@ -63,7 +63,7 @@ fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
     assert!(tried > 100, "{tried} images");
 }
 
-/// The record of transactions is an epoch's own, and a new one has none.
+/// The record of transactions belongs to an epoch, and a new epoch has none.
 #[test]
 fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
     let disk = three_epochs();
@@ -111,7 +111,7 @@ fn what_was_staged_before_a_roll_is_committed_after_it() {
     assert_eq!(read(&disk)[9..], [(10, "late".into())]);
 }
 
-/// The directory of the dropped epoch came back without its log, and nobody could open the pier.
+/// Staging created the directory of the dropped epoch again, without a log, and nobody could open the pier.
 #[test]
 fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
     let disk = three_epochs();
@@ -130,7 +130,7 @@ fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
     assert_eq!(read(&disk)[1..], [(11, "late".into())]);
 }
 
-/// What a job had staged went with its epoch, and the commit found nothing.
+/// A job's staged files were lost with the epoch, and the commit found nothing.
 #[test]
 fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
     let one = of("one", 1, None);
@@ -162,7 +162,7 @@ fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
     }
 }
 
-/// A reader that did not know the epoch where it lay now said that it was gone.
+/// A reader that did not know the new epoch of the staged files reported them as gone.
 #[test]
 fn a_reader_discards_what_a_retention_took_to_another_epoch() {
     let disk = Sim::new();
@@ -178,7 +178,7 @@ fn a_reader_discards_what_a_retention_took_to_another_epoch() {
     assert_eq!(pier.staged().unwrap(), []);
 }
 
-/// It could not be finished, and its file stayed where the retention had taken it.
+/// The stage could not be finished, and its file stayed in the directory that the retention had chosen.
 #[test]
 fn a_stage_whose_epoch_is_dropped_meanwhile_is_committed() {
     let disk = Sim::new();

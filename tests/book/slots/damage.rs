@@ -1,4 +1,4 @@
-//! Damaged headers and batches, and what of them stays.
+//! Damaged headers and batches, and the deeds that remain.
 
 use crate::slots::support::*;
 
@@ -18,7 +18,7 @@ fn a_damaged_slot_leaves_the_other_to_decide() {
         let saved = book.recovery().saved_to.clone();
         assert_eq!(saved.is_some(), verdict == Verdict::Torn);
         if let Some(saved) = saved {
-            // What is cut off can be read, and is what was there.
+            // The saved tail is readable and holds the removed deeds.
             assert_eq!(fs::read(&saved).unwrap(), deeds(&all[count..]));
             let tail = Book::open(&saved).unwrap();
             assert_eq!(contents(&read_all(&tail).0), all[count..]);
@@ -31,7 +31,7 @@ fn a_damaged_slot_leaves_the_other_to_decide() {
     }
 }
 
-/// An opening that is interrupted must leave the slot by which it found the end.
+/// An interrupted opening must keep the slot that led to the end.
 #[test]
 fn a_slot_without_its_deeds_is_written_over_and_not_the_one_that_counts() {
     let all = golden_events();
@@ -71,7 +71,7 @@ fn deeds_after_the_committed_end_are_never_promoted() {
     }
 }
 
-/// A newest batch whose deed is beyond the limit of a handle was taken for one that a power cut took, and cut.
+/// A newest batch with a deed beyond the handle's limit counted as lost in a power cut, and was removed.
 #[test]
 fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
     let all = [(1, vec![1; 20]), (1, vec![2; 200])];
@@ -91,14 +91,14 @@ fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
     assert_eq!(events_of(&path), all);
 }
 
-/// A log in `0i0` may begin after any event. Asked for with the event after which it begins, it was
-/// refused for writing: its directory's name says 0.
+/// A log in `0i0` may begin after any event. A writer that asked for the right epoch was refused, because the
+/// directory's name says 0.
 #[test]
 fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("0i0");
     options().epoch(Some(100)).open(&path, Mode::Create).unwrap().close().unwrap();
-    // The empty log knows it, whatever its name.
+    // The empty log knows its epoch, whatever its name.
     assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
     fs::remove_dir_all(path.join(".deedbook")).unwrap();
     assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
@@ -114,14 +114,14 @@ fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
     assert!(!other.join("book.log").exists());
 }
 
-/// All deeds of the first batch are there by their lengths, and a byte is not what was committed.
+/// All deeds of the first batch are there by their lengths, but a byte differs from the committed byte.
 #[test]
 fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
     let all = golden_events();
     let mut log = golden_log("head-3x1", &all[..3]);
     let last = log.len() - 10;
     log[last] ^= 1;
-    // One that was never committed.
+    // A deed that was never committed.
     log.extend(deed(7, b"stray"));
     let (_dir, path) = place("0i0", &log);
     let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
@@ -136,15 +136,15 @@ fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
     assert_eq!(bytes(&path), log);
 }
 
-/// A damaged length of the first deed read as a first batch that a power cut took: the log was empty, the
-/// next opening for writing cut off all its events, and a conversion copied none and succeeded.
+/// A damaged length of the first deed counted as a first batch lost in a power cut: the log was empty, the next opening
+/// for writing removed all its events, and a conversion copied none and succeeded.
 // Promise: slots-first-batch.
 #[test]
 fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
     let all = golden_events();
     let whole = golden_log("head-3x1", &all[..3]);
     let edge = |count: usize| DEEDS_AT + deeds(&all[..count]).len();
-    // Of each deed its length, and the same at its end; of the last one no deed lies after it.
+    // Each deed has its length twice, at the begin and at the end. The last deed has no deed after it.
     for deed in 0..3 {
         for byte in [edge(deed), edge(deed + 1) - 8] {
             let mut log = whole.clone();
@@ -165,7 +165,7 @@ fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
     }
 }
 
-/// Beside a damaged slot, the one of an empty log said that it was one, where the first length was damaged, too.
+/// Next to a damaged slot, the slot of an empty log won even if the first length was damaged, too.
 // Promise: slots-first-batch.
 #[test]
 fn beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one() {
@@ -176,14 +176,14 @@ fn beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one() {
     let (_dir, path) = place("0i0", &log);
     refused(Book::append_to(&path), ErrorKind::Corrupt);
     assert_eq!(check(&path, &Options::default()).records, 2);
-    // Bytes among which is none are no events.
+    // Bytes without a deed are no events.
     log[DEEDS_AT..].fill(0xee);
     let (_dir, path) = place("0i0", &log);
     let book = Book::append_to(&path).unwrap();
     assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
 }
 
-/// A first batch that a power cut took is cut off, and leaves no header that counts it.
+/// Opening removes a first batch lost in a power cut, and leaves no header that counts the batch.
 // Promise: slots-first-batch.
 #[test]
 fn a_first_batch_that_is_not_there_leaves_an_empty_log() {
@@ -195,7 +195,7 @@ fn a_first_batch_that_is_not_there_leaves_an_empty_log() {
         assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
         book.close().unwrap();
         fs::remove_dir_all(path.join(".deedbook")).unwrap();
-        // What a kill before the next header leaves was never committed.
+        // A kill before the next header leaves uncommitted deeds.
         let ghost = [&bytes(&path)[..], &deeds(&all[..1])].concat();
         fs::write(path.join("book.log"), ghost).unwrap();
         assert_eq!(events_of(&path), []);
@@ -208,7 +208,7 @@ fn without_a_slot_the_log_is_refused_and_salvaged() {
     let all = golden_events();
     for slots in [&[0][..], &[0, 4096]] {
         let mut log = golden_log("head-3x1", &all[..3]);
-        // Of the first log the newest slot stays, of the second none does.
+        // In the first log the newest slot stays, in the second log neither does.
         for at in slots {
             log[at + 20] ^= 1;
         }
@@ -267,8 +267,8 @@ fn a_repair_of_slots_leaves_a_log_that_is_clean() {
     assert_eq!(events_of(&path), all[..2]);
 }
 
-/// Of a header that was half written the other one counts, and with it the appends since the last sync
-/// were gone after the death of the process.
+/// If a header is half written, the other header counts. With it, the appends since the last sync were lost when the
+/// process crashed.
 // Promise: slots-crash.
 #[test]
 fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
@@ -278,7 +278,7 @@ fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
     book.append(1, b"synced").unwrap();
     book.sync().unwrap();
     book.append(2, b"appended").unwrap();
-    // The first write is that of the deed.
+    // The first write is the deed's.
     let half = What::Partial(std::io::ErrorKind::Other);
     disk.inject(Fault::once(2, half).of(Call::Write));
     book.append(3, b"refused").unwrap_err();
@@ -288,9 +288,8 @@ fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
     assert_eq!(contents(&read_all(&book).0), expected);
 }
 
-/// Where the newest slot was damaged after the log was closed, the mark vouched for its deeds, but the next
-/// batch was counted from the older slot: its checksum was of other deeds, and what had been appended was
-/// gone after the death of the process.
+/// The newest slot was damaged after the log was closed. The mark vouched for the slot's deeds, but the next batch was
+/// counted from the older slot: its checksum covered other deeds, and the appends were lost when the process crashed.
 #[test]
 fn appends_after_a_damaged_slot_survive_the_death_of_the_process() {
     let base = tempfile::tempdir().unwrap();
@@ -308,7 +307,7 @@ fn appends_after_a_damaged_slot_survive_the_death_of_the_process() {
     let book = options.open(&path, Mode::Append).unwrap();
     assert_eq!(book.append(3, b"three").unwrap(), 3);
     assert_eq!(book.append(4, b"four").unwrap(), 4);
-    // What lies there while the writer lives is what its death leaves.
+    // The bytes on disk while the writer lives are the bytes that a crash leaves.
     fs::create_dir(&copy).unwrap();
     fs::write(copy.join("book.log"), bytes(&path)).unwrap();
     let jams: Vec<_> = events_of(&copy).into_iter().map(|(_, jam)| jam).collect();

@@ -1,4 +1,4 @@
-//! The bytes of other implementations: read, written, and gone on with.
+//! The bytes of other implementations: read, written and extended.
 
 use crate::slots::support::*;
 
@@ -54,11 +54,11 @@ fn the_padded_layout_is_read_and_not_written() {
     refused(padded.open(base.path().join("new"), Mode::Create), ErrorKind::Unsupported);
 }
 
-/// A golden log, the directory of its epoch below that, the epoch, how many deeds count, and a golden log in the
-/// layout `packed` with the same events.
+/// A golden log, the directory of the epoch below it, the epoch, how many deeds count, and a golden log in the layout
+/// `packed` with the same events.
 type Golden = (&'static str, &'static str, u64, usize, Option<&'static str>);
 
-/// All that are read; `uip-packed-midcorrupt` is refused.
+/// All readable logs; `uip-packed-midcorrupt` is refused.
 const SOURCES: [Golden; 16] = [
     ("head-3x1", "0i0", 0, 3, Some("uip-packed-3")),
     ("head-5x3", "0i0", 0, 5, Some("uip-packed-5")),
@@ -78,7 +78,7 @@ const SOURCES: [Golden; 16] = [
     ("uip-packed-torn", "", 0, 2, None),
 ];
 
-/// The log's bytes by what the tests have of it.
+/// The log's bytes, from the files of the tests.
 fn own_bytes(name: &str) -> Vec<u8> {
     let all = golden_events();
     match name {
@@ -91,7 +91,7 @@ fn own_bytes(name: &str) -> Vec<u8> {
 }
 
 fn converts((name, _, epoch, count, packed): Golden, log: &[u8], meta: &[u8]) {
-    // In the directory that it had, which says its epoch where nothing else does.
+    // In its own directory, whose name may be the only place of the epoch.
     let (base, source) = place(if epoch == 0 { "0i0" } else { "0i100" }, log);
     fs::write(source.join("meta.bin"), meta).unwrap();
     let events = &golden_events()[..count];
@@ -151,7 +151,7 @@ fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
         assert_eq!((error.offset(), error.next_intact()), (Some(41), Some(68)), "{error}");
     }
     assert_eq!(bytes(&source), log);
-    // By its slots such a log has no event that counts: without a refusal the copy would be an empty one.
+    // By its slots, the log has no event that counts: without a refusal the copy would be empty.
     let mut log = own_bytes("head-3x1");
     let last = log.len() - 10;
     log[last] ^= 1;
@@ -161,7 +161,7 @@ fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
     let error = refused(done, ErrorKind::Corrupt);
     assert!(error.message().contains("salvage copies what is intact"), "{error}");
     assert!(!target.exists());
-    // All golden logs are in one of the two tests.
+    // Each golden log is in one of the two tests.
     let Some(golden) = golden() else { return };
     for entry in fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap()) {
         let name = entry.file_name().into_string().unwrap();

@@ -1,4 +1,4 @@
-//! What the header says of the log, and when it is written.
+//! The facts in the header, and the moments when it is written.
 
 use crate::slots::support::*;
 
@@ -12,7 +12,7 @@ fn an_empty_log_takes_its_epoch_from_the_header() {
     assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(101..=101));
 }
 
-/// The first save may set another epoch, which the next slot has.
+/// The first save may set another epoch, which the next slot records.
 #[test]
 fn the_first_save_may_set_the_epoch() {
     let (_dir, path) = place("log", &golden_log("head-empty", &[]));
@@ -25,8 +25,8 @@ fn the_first_save_may_set_the_epoch() {
     assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(51..=51));
 }
 
-/// The reference implementation's own tests begin a log in `0i0` with event 5. Its header has a checksum;
-/// that of another layout does not, and there the name is what finds a damaged one.
+/// The reference implementation's own tests begin a log in `0i0` with event 5. The header of `slots` has a checksum.
+/// The header of the other layout has none, so only the name reveals a damaged header.
 #[test]
 fn a_log_in_0i0_may_begin_after_any_event() {
     let base = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ fn a_log_in_0i0_may_begin_after_any_event() {
     }
 }
 
-/// An append that no sync covered survives the death of its process, and many of them are one batch.
+/// An unsynced append survives a crash of its process, and many unsynced appends are one batch.
 #[test]
 fn unsynced_appends_change_one_slot_until_a_sync() {
     let base = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ fn unsynced_appends_change_one_slot_until_a_sync() {
     book.append(2, b"two").unwrap();
     assert_eq!(slot(0), first);
     assert_ne!(slot(4096), second);
-    // As another process finds it.
+    // Another process finds the same.
     assert_eq!(events_of(&path).len(), 2);
     book.sync().unwrap();
     let second = slot(4096);
@@ -88,11 +88,11 @@ fn a_commit_syncs_once() {
     let disk = Sim::new();
     let options = options().storage(Arc::new(disk.clone()));
     let book = options.open("/log", Mode::Create).unwrap();
-    // The first one opens the mark, durably.
+    // The first append opens the mark, durably.
     book.append(0, b"jam").unwrap();
     let before = book.stats().unwrap().syncs;
     let syncs = |of: Call| {
-        // Syncs of whatever file, counted because each is a lie.
+        // Syncs of any file, counted because each is a lie.
         disk.heal();
         disk.inject(Fault::ever(1, What::Lie).of(of));
     };
@@ -112,7 +112,7 @@ fn a_commit_syncs_once() {
     }
 }
 
-/// A header that says where the log ends already is not written again.
+/// A header with the right end is not written again.
 #[test]
 fn opening_a_closed_log_syncs_as_often_as_one_without_a_header_to_write() {
     let syncs = [Layout::Packed, Layout::Slots].map(|layout| {
@@ -141,7 +141,7 @@ fn no_space_is_reserved_after_the_last_deed() {
     }
 }
 
-/// A reader that follows must not see what is not committed.
+/// A follower must not see uncommitted deeds.
 #[test]
 fn a_reader_sees_what_the_header_counts() {
     let all = golden_events();
@@ -175,8 +175,8 @@ fn a_batch_may_be_larger_than_what_is_read_at_once() {
     assert_eq!(events_of(&path), events[..1]);
 }
 
-/// Each look of a reader summed the whole batch again, and walked back over it: a follower of a writer that
-/// does not sync took time with the square of what was appended.
+/// Each look of a reader summed the whole batch again, and walked back over the batch. Following a writer that does not
+/// sync took time with the square of the appended bytes.
 #[test]
 fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     let disk = Sim::new();
@@ -190,7 +190,7 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     let reader = options.clone().layout(None).open("/log", Mode::Read).unwrap();
     let mut calls = Vec::new();
     for number in 1..=200u32 {
-        // More than is read at once for a sum, all in all.
+        // In total, more than one read of the sum covers.
         let jam = vec![number as u8; if number % 10 == 0 { 700_000 } else { 40 }];
         let event = book.append(number, &jam).unwrap();
         let before = disk.calls();
@@ -201,7 +201,7 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     let (early, late) = (&calls[..20], &calls[180..]);
     let most = |calls: &[u64]| calls.iter().copied().max().unwrap();
     assert!(most(late) <= most(early) + 2, "{early:?}, later {late:?}");
-    // A sync begins another batch; so does a writer that opens the log.
+    // A sync begins another batch. A writer that opens the log does, too.
     book.sync().unwrap();
     for round in 0..3 {
         assert_eq!(book.append(1, &[round; 9]).unwrap(), reader.refresh().unwrap());
@@ -213,7 +213,7 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
     }
 }
 
-/// A header may reach the file before its deeds: a reader that has summed the batch so far waits for them.
+/// A header may reach the file before its deeds. A reader that has summed the batch waits for the deeds.
 #[test]
 fn a_follower_of_a_batch_takes_nothing_whose_bytes_are_not_there() {
     let base = tempfile::tempdir().unwrap();

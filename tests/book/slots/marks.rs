@@ -1,5 +1,5 @@
-//! What a mark adds to the header: a commit that never returned, a log that was exchanged, a tail of zeros;
-//! and what `verify` says of each place.
+//! The mark next to the header: a commit that never returned, an exchanged log, a tail of zeros; and the places that
+//! `verify` names.
 
 use deedbook::report::MarkUse;
 
@@ -12,7 +12,7 @@ fn on(disk: &Sim) -> Options {
     options().storage(Arc::new(disk.clone()))
 }
 
-/// Three events in one batch, of whose last jam a byte was changed.
+/// Three events in one batch, with one changed byte in the last jam.
 fn first_batch_that_differs() -> Vec<u8> {
     let mut log = golden_log("head-3x1", &golden_events()[..3]);
     let byte = log.len() - 10;
@@ -20,7 +20,7 @@ fn first_batch_that_differs() -> Vec<u8> {
     log
 }
 
-/// A log without a commit, then the bytes of another one.
+/// A log without a commit, then the bytes of another log.
 fn begun_then(log: &[u8], close: bool) -> Sim {
     let disk = Sim::new();
     let book = on(&disk).open("/0i0", Mode::Create).unwrap();
@@ -46,7 +46,7 @@ fn a_first_commit_that_never_returned_is_cut_off() {
     assert_eq!(book.append(1, b"first").unwrap(), 1);
 }
 
-/// A writer that closed the log had no commit on its way: what came later is another program's.
+/// A writer that closed the log had no pending commit: later bytes are from another program.
 #[test]
 fn a_first_batch_after_a_close_that_differs_is_damage() {
     let disk = begun_then(&first_batch_that_differs(), true);
@@ -54,7 +54,7 @@ fn a_first_batch_after_a_close_that_differs_is_damage() {
     assert_eq!(read_file(&disk, Path::new(LOG)), first_batch_that_differs());
 }
 
-/// What another program committed to a log that was empty counts.
+/// Commits of another program to an empty log count.
 #[test]
 fn a_commit_of_another_program_to_an_empty_log_counts() {
     let all = golden_events();
@@ -63,7 +63,7 @@ fn a_commit_of_another_program_to_an_empty_log_counts() {
     assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Clean, 3));
 }
 
-/// The mark has more events than the slot that is left, whose deeds are found from its end backwards.
+/// The mark has more events than the remaining slot. The search for their deeds begins at the end of the mark.
 #[test]
 fn a_mark_vouches_for_the_deeds_of_a_damaged_slot() {
     let all = golden_events();
@@ -106,8 +106,8 @@ fn the_mark_of_a_log_that_was_exchanged_counts_nothing() {
     }
 }
 
-/// `verify` says each reason in the suite `error_texts`. Here other bytes follow the damage, and the events
-/// are those of an epoch.
+/// The suite `error_texts` has each reason of `verify`. Here other bytes follow the damage, and the events belong to an
+/// epoch.
 #[test]
 fn verify_names_the_place_and_both_values() {
     let all = golden_events();
@@ -168,7 +168,7 @@ fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
     }
 }
 
-/// A damaged slot may have been a newer mark, which counted the first batch: nothing says that its commit never
+/// The damaged slot may have held a newer mark, which counted the first batch: nothing shows that the commit never
 /// returned.
 #[test]
 fn a_first_batch_beside_a_damaged_slot_of_the_mark_is_kept() {

@@ -1,5 +1,5 @@
-//! The reference implementation's writer, by the byte table of `FORMAT.md` and without a line of the
-//! crate; and logs of the reference that go on with it and with ours.
+//! The reference implementation's writer, by the byte table of `FORMAT.md` and without a line of the crate; and logs of
+//! the reference that both writers extend.
 
 use crate::slots::support::*;
 use crate::support::common::crc32;
@@ -24,7 +24,7 @@ impl Slot {
         [&body[..], &crc32(&body).to_le_bytes()].concat()
     }
 
-    /// `None` where its checksum does not hold.
+    /// `None` if the checksum does not match.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
         let sum = u32::from_le_bytes(*bytes[40..].first_chunk().unwrap());
@@ -33,7 +33,7 @@ impl Slot {
     }
 }
 
-/// Where each deed begins, and where the last one ends.
+/// The begin of each deed, and the end of the last deed.
 fn borders(log: &[u8], count: u64) -> Option<Vec<usize>> {
     let mut borders = vec![DEEDS_AT];
     for _ in 0..count {
@@ -45,7 +45,7 @@ fn borders(log: &[u8], count: u64) -> Option<Vec<usize>> {
     Some(borders)
 }
 
-/// The newest slot whose batch is there, its place, and where its last deed ends.
+/// The newest slot with a whole batch, the place of the slot, and the end of the last deed.
 fn current(log: &[u8]) -> (usize, Slot, usize) {
     let found = PLACES.iter().enumerate().filter_map(|(place, &at)| {
         let slot = Slot::parse(&log[at..])?;
@@ -54,11 +54,11 @@ fn current(log: &[u8]) -> (usize, Slot, usize) {
         let batch = &log[borders[borders.len() - 1 - slot.bat as usize]..end];
         (slot.bat == 0 || crc32(batch) == slot.sum).then_some((place, slot, end))
     });
-    // Of two that are as new the first one.
+    // The first of two slots with the same number wins.
     found.rev().max_by_key(|(_, slot, _)| slot.seq).unwrap()
 }
 
-/// Save a batch: it goes after the last committed deed, and the slot that is not the current one counts it.
+/// Save a batch: the deeds go after the last committed deed, and the slot that is not current counts them.
 fn save(log: &mut Vec<u8>, events: &[Event]) {
     let (place, slot, end) = current(log);
     log.truncate(end);
@@ -71,7 +71,7 @@ fn save(log: &mut Vec<u8>, events: &[Event]) {
     log[at..at + 48].copy_from_slice(&next.bytes());
 }
 
-/// What the reference wrote, batch by batch.
+/// The files of the reference, batch by batch.
 // Promise: slots-reference.
 #[test]
 fn the_model_writes_what_the_reference_wrote() {
@@ -90,8 +90,8 @@ fn the_model_writes_what_the_reference_wrote() {
     }
 }
 
-/// Logs of the reference, their directory, how many deeds lie in the file, and the last one that counts. Not
-/// `head-torn`, where a newer slot counts deeds that are not there: ours replaces it when it opens the log.
+/// Logs of the reference, their directory, the deeds in the file, and the last deed that counts. `head-torn` is left
+/// out: its newer slot counts missing deeds, and our writer replaces the slot when it opens the log.
 const LOGS: [(&str, &str, usize, u64); 7] = [
     ("head-3x1", "0i0", 3, 3),
     ("head-5x3", "0i0", 5, 5),
@@ -102,7 +102,7 @@ const LOGS: [(&str, &str, usize, u64); 7] = [
     ("head-badnewest", "0i0", 5, 3),
 ];
 
-/// By one handle, by one for each batch, and by one that finds nothing beside the log.
+/// By one handle, by a handle for each batch, and by a handle without a sidecar.
 // Promise: slots-reference.
 #[test]
 fn what_is_appended_to_a_log_of_the_reference_has_its_bytes() {

@@ -16,7 +16,7 @@ pub use crate::support::common::{
 };
 use crate::support::formats::framing::Framing;
 
-/// Where the first deed begins.
+/// The begin of the first deed.
 pub const DEEDS_AT: usize = 8192;
 
 pub fn options() -> Options {
@@ -31,7 +31,7 @@ pub fn deeds(events: &[Event]) -> Vec<u8> {
     events.iter().flat_map(|(mug, jam)| deed(*mug, jam)).collect()
 }
 
-/// A golden log: its slots, and these events.
+/// A golden log: the slots, then the events.
 pub fn golden_log(name: &str, events: &[Event]) -> Vec<u8> {
     let slots = fs::read(data(name).join("slots.bin")).unwrap();
     let mut log = vec![0; DEEDS_AT];
@@ -41,7 +41,7 @@ pub fn golden_log(name: &str, events: &[Event]) -> Vec<u8> {
     log
 }
 
-/// A directory of this name with this log in it.
+/// A new directory `name` with the log.
 pub fn place(name: &str, log: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);

@@ -1,4 +1,4 @@
-//! Consumers keep what they need, whoever drops records.
+//! Consumers keep their records, whoever drops a prefix.
 
 use deedbook::storage::LockAttempt;
 use deedbook::wal::{Lsn, Wal};
@@ -41,7 +41,7 @@ fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
     let error = wal.truncate_before(lsns[41]).unwrap_err();
     assert!(error.to_string().contains("\"reader\" needs lsn 1600"), "{error}");
     wal.truncate_before(lsns[40]).unwrap();
-    // What was dropped cannot be asked for, although this handle was opened before.
+    // A reader cannot ask for dropped records, even with a handle from before.
     let error = reader.set_consumer("late", lsns[39]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfRange);
     assert!(error.to_string().contains("was dropped"), "{error}");
@@ -83,8 +83,8 @@ fn damaged_consumers_are_not_taken_for_none() {
     assert_eq!(wal.iter(..).unwrap().count(), 100);
 }
 
-/// A consumer stood at 3,600 when the log was cut to 2,000. New records came to lie at 2,000 to
-/// 5,600, and truncation dropped some that the consumer had never seen.
+/// A consumer stood at 3,600 when the log was truncated to 2,000. New records took bytes 2,000 to 5,600, and a
+/// truncation dropped records that the consumer had never seen.
 // Promise: wal-consumer.
 #[test]
 fn a_consumer_above_a_cut_needs_what_is_appended_there() {
@@ -97,7 +97,7 @@ fn a_consumer_above_a_cut_needs_what_is_appended_there() {
     assert_eq!(wal.truncate_before(new[20]).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// A log whose last whole record ends at byte 400, as after a power cut, with the consumer "c" after that.
+/// A log whose last whole record ends at byte 400, as after a power cut, with the consumer "c" after byte 400.
 fn cut_below_a_consumer() -> Sim {
     let disk = Sim::new();
     let wal = LARGE.wal(&disk, MANUAL).unwrap();
@@ -110,8 +110,8 @@ fn cut_below_a_consumer() -> Sim {
     disk
 }
 
-/// Open for write while a reader holds the lock of the consumers and then does `meanwhile`. Give the position of
-/// the consumer afterwards.
+/// Open for write while a reader holds the lock of the consumers and then does `meanwhile`. Returns the position of the
+/// consumer afterwards.
 fn opened_beside_a_reader(disk: &Sim, meanwhile: impl FnOnce()) -> Lsn {
     let LockAttempt::Held(busy) = disk.lock(&LARGE.sidecar(), false).unwrap() else {
         panic!("locked by another");
@@ -124,7 +124,7 @@ fn opened_beside_a_reader(disk: &Sim, meanwhile: impl FnOnce()) -> Lsn {
     opening.join().unwrap().consumers().unwrap()["c"]
 }
 
-/// An opening lowered consumers without their lock: what a reader was setting vanished.
+/// An opening lowered consumers without their lock: a consumer that a reader was setting was lost.
 // Promise: wal-consumer.
 #[test]
 fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
@@ -135,7 +135,7 @@ fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
     assert_eq!(stands, Lsn(400));
 }
 
-/// The reader had asked for the end before the cut, and stored its consumer after the opening had looked.
+/// The reader asked for the end before the cut, and stored its consumer after the opening had looked.
 #[test]
 fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
     let disk = cut_below_a_consumer();
@@ -146,7 +146,7 @@ fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
     assert_eq!(stands, Lsn(400));
 }
 
-/// The consumer came to stand above the end, and what was appended there went unread.
+/// The consumer stood above the end, and skipped the records appended below.
 #[test]
 fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
     let (dir, wal, lsns) = filled(&options());
@@ -160,8 +160,8 @@ fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
     assert_eq!(wal.consumers().unwrap()["c"], lsns[50]);
 }
 
-/// Found by reading: a consumer stood above the end that a truncation, or a crash, left. Records that
-/// it had never seen came to lie below its position, and dropping a prefix took them.
+/// A review found this: a consumer stood above the end after a truncation or a crash. New records took the bytes below
+/// its position, and dropping a prefix removed them unseen.
 // Promise: wal-consumer.
 #[test]
 fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {

@@ -1,4 +1,4 @@
-//! What a log keeps: consumers, retention, the archive hook.
+//! Keeping records: consumers, retention, the archive hook.
 
 mod archive;
 mod consumers;

@@ -1,4 +1,4 @@
-//! Rules by which a log drops whole segments: asked for, or by itself.
+//! Rules by which a log drops whole segments: on request, or automatically.
 
 use deedbook::storage::LockAttempt;
 use deedbook::wal::{Archive, Dropped, Layout, Lsn, Options, Wal};
@@ -7,12 +7,12 @@ use tempfile::TempDir;
 use super::{filled, options};
 use crate::support::prelude::*;
 
-/// The new head, if anything went.
+/// The new head, if anything was dropped.
 fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
     dropped.map(|dropped| (dropped.records > 0).then_some(dropped.head)).unwrap()
 }
 
-/// A reader that opened the log while its first segments were removed failed: "segment is gone".
+/// A reader failed with "segment is gone" when it opened the log during the removal of the first segments.
 #[test]
 fn a_reader_opens_a_log_whose_front_is_being_dropped() {
     for round in 0..60 {
@@ -60,15 +60,15 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     let files = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     let segments = files.filter(|path| path.extension().is_some_and(|ending| ending == "wal"));
     assert_eq!(segments.min().as_ref(), Some(first));
-    // What is not durable stays, however old or large.
+    // Unsynced records stay, however old or large.
     let all = Retention::new().bytes_max(0);
     (0..100).for_each(|i| assert!(wal.append(&[i; 32]).is_ok()));
     let head = moved(wal.retain(&all)).unwrap();
     assert!(head.0 <= 4000);
 }
 
-/// Found by random histories: only two segments were tried for the new head, so a record that spans
-/// more kept everything before it.
+/// Random histories found this: the search for the new head tried only two segments, so a longer record kept everything
+/// before it.
 #[test]
 fn a_long_record_does_not_keep_the_segments_before_it() {
     let dir = TempDir::new().unwrap();
@@ -97,7 +97,7 @@ fn retention_by_age_drops_what_was_written_long_ago() {
     age(&segments[3], now - Duration::from_secs(7200));
     assert_eq!(moved(wal.retain(&old(1))), None, "older ones before it are young");
     (0..3).for_each(|i| age(&segments[i], now - Duration::from_secs(7200)));
-    // A clock that was wrong once: written in the future is not old.
+    // The clock was wrong once: a file from the future is not old.
     age(&segments[2], now + Duration::from_secs(7200));
     let head = moved(wal.retain(&old(1))).unwrap();
     assert_eq!(head.0 / 256, 2);
@@ -106,15 +106,15 @@ fn retention_by_age_drops_what_was_written_long_ago() {
     assert_eq!(moved(wal.retain(&old(1))).unwrap().0 / 256, 4);
 }
 
-/// Found by trying: stores through a shared map do not move a file's time as long as its pages are
-/// dirty, so a segment without syncs seemed as old as its reservation.
+/// Stores through a shared map do not change a file's time while the pages are dirty, so a segment without syncs seemed
+/// as old as its reservation.
 #[test]
 fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 80 << 10 });
     let options = Options::new().layout(layout).durability(Durability::None);
     let wal = options.open(dir.path().join("log"), Mode::Create).unwrap();
-    // Behind the first 64 KiB, which go by other ways; two in the segment's last page.
+    // After the first 64 KiB, which are written differently; two records in the segment's last page.
     (0..79).for_each(|_| assert!(wal.append(&[1; 1016]).is_ok()));
     wal.append(&[2; 500]).unwrap();
     std::thread::sleep(Duration::from_millis(400));
@@ -125,7 +125,7 @@ fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
     assert_eq!(moved(wal.retain(&Retention::new().age_max(age_max))), None);
 }
 
-/// What an open writer keeps by itself.
+/// An open writer that applies the retention by itself.
 fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
     let archived = Arc::new(AtomicU64::new(0));
     let count = archived.clone();
@@ -148,7 +148,7 @@ fn a_writer_drops_by_itself_what_its_retention_allows() {
     let stats = wal.stats().unwrap();
     assert_eq!((stats.dropped_files, stats.dropped_bytes), (head / 256, head), "counted");
     assert_eq!(archived.load(Ordering::SeqCst), head / 256);
-    // And after the first sync in each segment; without one nothing is durable, so nothing goes.
+    // Also after the first sync in each segment. Without a sync nothing is durable, so nothing is dropped.
     for _ in 0..100 {
         wal.append(&[7; 32]).unwrap();
     }
@@ -158,7 +158,7 @@ fn a_writer_drops_by_itself_what_its_retention_allows() {
         let left = wal.end().unwrap().0 - wal.head().unwrap().0;
         assert!((1000..1000 + 3 * 256).contains(&left), "{left} bytes left");
     }
-    // A consumer keeps what it needs, from the moment at which a reader sets it.
+    // A consumer keeps its records as soon as a reader sets it.
     let reader = Wal::open(dir.path()).unwrap();
     let needed = reader.head().unwrap();
     reader.set_consumer("slow", needed).unwrap();
@@ -176,14 +176,14 @@ fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() 
     let by_size = Retention::new().bytes_max(300);
     let (wal, _) = kept(&dir, by_size);
     wal.commit(&[1; 32]).unwrap();
-    // As while another process sets its consumer.
+    // As if another process were setting its consumer.
     let LockAttempt::Held(busy) = Disk.lock(&dir.path().join(".deedbook"), false).unwrap() else {
         panic!("locked by another");
     };
     (0..52).for_each(|_| assert!(wal.commit(&[1; 32]).is_ok()));
     assert_eq!(wal.head().unwrap(), Lsn(0));
     drop(busy);
-    // In the same segment as the one before.
+    // In the same segment as the record before.
     wal.commit(&[1; 32]).unwrap();
     assert!(wal.head().unwrap() > Lsn(0));
 }

@@ -1,4 +1,4 @@
-//! What a truncation, or a second thread, changes under others: followers, the index, consumers.
+//! Changes by a truncation or a second thread, seen by followers, the index and consumers.
 
 use std::sync::mpsc::channel;
 
@@ -13,7 +13,7 @@ use crate::tools::synced;
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
 
-/// What a follower gives next: a payload, nothing yet, or an error.
+/// A follower's next result: a payload, nothing yet, or an error.
 fn next(
     follow: &mut deedbook::Follow<deedbook::wal::WalFormat>,
 ) -> Result<Option<Vec<u8>>, ErrorKind> {
@@ -21,13 +21,13 @@ fn next(
     Ok(next.map(|record| record.payload.to_vec()))
 }
 
-/// A follower that shares the writer's handle goes by the end that it knows. Where the end was cut
-/// below it, it waited for ever, or called what it was still to read damaged.
+/// A follower on the writer's handle uses the handle's end. After a cut below the end, the follower waited forever, or
+/// called unread records damaged.
 #[test]
 fn a_follower_of_the_writers_handle_reports_a_cut() {
     within(|| {
         for subject in SUBJECTS {
-            // At the end; or with records left to read, more than are read at once.
+            // At the end, or with more records left than a single read covers.
             for (seen, size) in [(6, 40), (2, 40), (2, 400_000)] {
                 if size > 1000 && subject.border_bytes < 512 {
                     continue;
@@ -38,7 +38,7 @@ fn a_follower_of_the_writers_handle_reports_a_cut() {
                     assert_eq!(next(&mut follow), Ok(Some(vec![n; size])));
                 }
                 wal.truncate_after(lsns[0]).unwrap();
-                // What it has in memory it may still give.
+                // The follower may still return records from memory.
                 let mut n = seen;
                 let ended = loop {
                     match next(&mut follow) {
@@ -48,7 +48,7 @@ fn a_follower_of_the_writers_handle_reports_a_cut() {
                     n += 1;
                 };
                 assert_eq!(ended, Err(ErrorKind::OutOfRange), "{} {seen} {size}", subject.name);
-                // And again, however short what was appended since.
+                // Also after an append, however short.
                 wal.append(b"on").unwrap();
                 assert_eq!(next(&mut follow), Err(ErrorKind::OutOfRange), "{}", subject.name);
             }
@@ -56,8 +56,8 @@ fn a_follower_of_the_writers_handle_reports_a_cut() {
     });
 }
 
-/// Entries of the index that a truncation left named borders of records that were gone, and once
-/// the log had grown over them, its records could not be read by their position.
+/// A truncation left index entries for removed records. Once new records had covered their borders, reads by position
+/// failed.
 #[test]
 fn an_index_ends_where_a_truncation_cut_the_log() {
     for subject in [&SINGLE, &SEGMENTS, &LARGE] {
@@ -88,8 +88,8 @@ fn an_index_ends_where_a_truncation_cut_the_log() {
     }
 }
 
-/// Positions beyond 2^32, in an index that was stored and loaded: in 32 bits its entries lie before
-/// the log, and nothing is found by them.
+/// Positions beyond 2^32 in an index that was stored and loaded: in 32 bits the entries lie before the log, and a
+/// search finds nothing.
 #[test]
 fn an_index_knows_positions_beyond_four_gibibytes() {
     const HEAD: u64 = (1 << 32) - 100_000;
@@ -115,14 +115,14 @@ fn an_index_knows_positions_beyond_four_gibibytes() {
     assert!(parts >= 25, "{parts} parts of 2.4 MB");
 }
 
-/// Two threads set a consumer each, and the one that had read the file before the other wrote it
-/// took the other's away. What it needed could be dropped.
+/// Two threads set a consumer each. The thread that had read the file before the other wrote it deleted the other's
+/// consumer, whose records could then be dropped.
 #[test]
 fn consumers_that_two_threads_set_at_once_are_both_kept() {
     within(|| {
         for at in 1.. {
             let disk = Sim::new();
-            // The second thread begins at call `at` of the first one.
+            // The second thread begins at call `at` of the first thread.
             let second: Arc<Mutex<Option<Wal>>> = Arc::default();
             let (calls, threads) = (AtomicU64::new(0), Arc::new(Mutex::new(Vec::new())));
             let hook = {
@@ -140,7 +140,7 @@ fn consumers_that_two_threads_set_at_once_are_both_kept() {
                             wal.set_consumer("second", Lsn(0)).unwrap();
                             let _ = done.send(());
                         }));
-                        // Not for ever: it may have to wait for the first one.
+                        // With a limit: the second thread may have to wait for the first.
                         let _ = is_done.recv_timeout(Duration::from_millis(50));
                     }
                 }

@@ -1,5 +1,5 @@
-//! What only a write-ahead log has, on the simulated disk: records dropped at both ends, segments, a
-//! head marker, consumers.
+//! Features only of the write-ahead log, on the simulated disk: dropped prefixes, cut ends, segments, a head marker,
+//! consumers.
 
 mod changed;
 mod sync;

@@ -7,7 +7,7 @@ use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
 use crate::support::harness::{MANUAL, worst};
 use crate::support::prelude::*;
 
-/// Whatever else is asked: truncations, waiting for what is in the log.
+/// Also truncations, and waiting for records in the log.
 #[test]
 fn after_a_failed_sync_truncations_and_waiting_are_refused() {
     for subject in [&SINGLE, &SEGMENTS, &TINY] {
@@ -31,8 +31,8 @@ fn after_a_failed_sync_truncations_and_waiting_are_refused() {
     }
 }
 
-/// More segments are unsynced than may be open, so the oldest is synced and closed. If that fails,
-/// no later sync may make up for it.
+/// More segments are unsynced than may be open, so the oldest segment is synced and closed. If the sync fails, no later
+/// sync may hide the failure.
 #[test]
 fn a_segment_is_synced_before_it_is_closed_for_want_of_handles() {
     for failing in [None, Some(1), Some(2), Some(5)] {

@@ -10,8 +10,8 @@ use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst
 use crate::support::prelude::*;
 use crate::tools::{at_every_call, found, segments, synced};
 
-/// Whatever call of `change` a crash follows, the log holds the old records or the new ones, and after
-/// the last call the new ones.
+/// After a crash at any call of `change`, the log holds the old or the new records. After the last call, the log holds
+/// the new records.
 fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce() -> Dropped) {
     let old = read_all(wal).unwrap();
     let left = at_every_call(disk, 40, change);
@@ -26,10 +26,10 @@ fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()
     }
 }
 
-/// Appends go on while a truncation syncs. What they brought is synced, too, before a mark vouches for it.
+/// Appends continue while a truncation syncs. Their records are synced before a mark vouches for them.
 #[test]
 fn records_that_come_while_a_truncation_syncs_survive_it() {
-    // In tiny ones an append makes a segment, which waits for the sync that this thread is in.
+    // In tiny segments an append creates a segment, which waits for this thread's sync.
     let subject = &SEGMENTS;
     let disk = Sim::new();
     let other: Arc<Mutex<Option<Wal>>> = Arc::default();
@@ -65,8 +65,8 @@ fn records_that_come_while_a_truncation_syncs_survive_it() {
     }
 }
 
-/// The mark of a new head is on the disk when the truncation returns: else the next opening reads
-/// every record from the head to the end of an older mark.
+/// The mark of a new head is on disk when the truncation returns. Otherwise the next opening reads every record from
+/// the head to the end of an older mark.
 #[test]
 fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
     for subject in [&SEGMENTS, &TINY] {
@@ -79,8 +79,8 @@ fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
     }
 }
 
-/// Records of the same sizes come where the dropped ones were, so that stale bytes would fit; the
-/// cut lies within a segment, or exactly on a border.
+/// New records have the sizes of the dropped records, so stale bytes would fit. The cut lies within a segment, or
+/// exactly on a border.
 // Promise: wal-truncate.
 #[test]
 fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
@@ -108,8 +108,7 @@ fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
     }
 }
 
-/// Killed at any step, no truncation leaves a gap between segments: other programs end their scan
-/// at one.
+/// A kill at any step of a truncation leaves no gap between segments: other programs end their scan at a gap.
 // Promise: wal-truncate.
 #[test]
 fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
@@ -130,8 +129,8 @@ fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
     }
 }
 
-/// Directory changes undone: segments that were dropped at the front are back. They are no part of
-/// the log, and the next writer removes them.
+/// A crash undid directory changes: segments dropped at the front are back. The log ignores them, and the next writer
+/// removes them.
 // Promise: wal-truncate.
 #[test]
 fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
@@ -164,8 +163,8 @@ fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
     }
 }
 
-/// With `recovery="acknowledged"` nothing comes back that was not acknowledged, and all that was, also
-/// where records were dropped at both ends.
+/// With `recovery="acknowledged"`, recovery keeps all acknowledged records and no others, even after records were
+/// dropped at both ends.
 // Promise: wal-acknowledged.
 #[test]
 fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
@@ -194,7 +193,7 @@ fn truncate(wal: &Wal, cut: Cut) -> Result<Dropped> {
     }
 }
 
-/// What `cut` drops, asked of a reader and of the writer before, and returned by the truncation.
+/// The records that `cut` drops: a reader and the writer predict them, and the truncation returns the same.
 fn dropped(subject: &WalSubject, disk: &Sim, wal: &Wal, cut: Cut) -> Dropped {
     let before = read_all(wal).unwrap();
     let reader = subject.options(disk, MANUAL).open(subject.path, Mode::Read).unwrap();
@@ -208,7 +207,7 @@ fn dropped(subject: &WalSubject, disk: &Sim, wal: &Wal, cut: Cut) -> Dropped {
     done
 }
 
-/// A truncation was done blindly: what it drops was said by nothing, before or after it.
+/// Nothing reported the records that a truncation drops, neither before nor after it.
 #[test]
 fn a_truncation_drops_what_was_said_beforehand() {
     for subject in [&SEGMENTS, &TINY, &SINGLE] {
@@ -227,8 +226,8 @@ fn a_truncation_drops_what_was_said_beforehand() {
     }
 }
 
-/// What a power cut may take is nothing to drop other records for: the log would end before its head,
-/// or before the record that was to be its last.
+/// A power cut may lose the unsynced record. Dropping other records for its sake could leave a log that ends before its
+/// head, or before its intended last record.
 #[test]
 fn what_a_truncation_refuses_is_refused_beforehand() {
     for subject in [&SEGMENTS, &TINY, &SINGLE] {
