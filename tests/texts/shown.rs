@@ -10,7 +10,7 @@ use deedbook::nostr::{EventStore, Filter, Include};
 use deedbook::wal::Wal;
 use deedbook::{ErrorKind, OnCorrupt};
 
-/// What `{:?}` shows of a handle: a line, with its path, and nothing of what it holds.
+/// The `{:?}` of a handle: a line with its path, without its contents.
 fn short(shown: &dyn Debug) -> String {
     let text = format!("{shown:?}");
     assert!(text.len() < 400, "{} characters: {text:.400}", text.len());
@@ -18,7 +18,7 @@ fn short(shown: &dyn Debug) -> String {
     text
 }
 
-/// A handle that was shown in `dbg!`, or as part of another value, printed what it had in its buffers.
+/// A handle in `dbg!`, or in another value, printed the bytes in its buffers.
 #[test]
 fn a_handle_is_shown_in_a_line() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn a_log_is_iterated_by_reference() -> Result<()> {
     let payloads: Vec<_> = (&wal).into_iter().map(|record| record.unwrap().payload).collect();
     assert_eq!(payloads, [[0], [1], [2]]);
     assert_eq!((&pier).into_iter().map(|deed| deed.unwrap().mug).collect::<Vec<_>>(), [0, 1, 2]);
-    // What cannot begin is an error in the loop, once.
+    // If the loop cannot begin, it returns an error once.
     wal.close()?;
     let mut closed = (&wal).into_iter();
     assert_eq!(closed.next().unwrap().unwrap_err().kind(), ErrorKind::Closed);

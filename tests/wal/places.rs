@@ -47,7 +47,7 @@ fn directories_are_locked_by_every_storage() {
     on(sim.kill(), 600).open("/log", Mode::Append).unwrap();
 }
 
-/// A review found this: a second repair renamed its segments over the segments saved by the first.
+/// A review found that a second repair renamed its segments over the segments saved by the first.
 #[test]
 fn a_second_repair_keeps_what_the_first_one_saved() {
     let disk = Sim::new();
@@ -99,7 +99,7 @@ fn a_repair_names_the_segments_that_it_sets_aside() {
 #[test]
 fn a_segment_that_is_removed_before_it_is_synced_fails_the_sync() {
     let dir = TempDir::new().unwrap();
-    // Of 40 segments, most are synced and closed to keep few files open.
+    // Most of the 40 segments are synced and closed to keep few files open.
     for (records, gone) in [(20, 1), (230, 30)] {
         let path = dir.path().join(records.to_string());
         let wal = of_size(600).open(&path, Mode::Create).unwrap();

@@ -40,7 +40,7 @@ fn a_reader_of_a_log_whose_end_was_cut_says_so() {
             let (writer, reader, lsns) = pair(&dir, layout, records);
             let mut followed = reader.follow(None).unwrap();
             writer.truncate_from(lsns[kept]).unwrap();
-            // Of another size, so no record begins at an old position.
+            // A new size, so no record begins at an old position.
             (0..again).for_each(|_| assert!(writer.append(&[7; 9]).is_ok()));
             let wait = Duration::ZERO;
             let mut refused = vec![reader.refresh().unwrap_err()];

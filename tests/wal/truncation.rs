@@ -172,8 +172,8 @@ fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
     assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
 }
 
-/// Of two exact marks of the acknowledged records, the older mark came back, from before a truncation. The older mark
-/// counts from another head.
+/// The older of two exact marks of the acknowledged records came back after a truncation. The older mark counts from
+/// another head.
 #[test]
 fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
     for subject in [&TINY, &SEGMENTS] {

@@ -1,5 +1,4 @@
-//! Each sync and each rename of a pier is needed: see `tests/support/needed.rs`. `needed.txt` lists the mutations
-//! caught.
+//! Each sync and each rename of a pier is needed, see `tests/support/needed.rs`; `needed.txt` has the mutations.
 
 use std::ffi::OsStr;
 

@@ -1,4 +1,4 @@
-//! What only a real disk, or another process, brings about.
+//! Errors that only a real disk or another process causes.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -52,7 +52,7 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
     tried(texts, "a file in the place of a directory above it", &at);
 }
 
-/// What the opener of small files refuses.
+/// Files that the opener of small files refuses.
 fn no_regular_files(texts: &mut Texts, dir: &Path) {
     let (fifo, socket, large) = (dir.join("fifo"), dir.join("socket"), dir.join("large"));
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -64,7 +64,7 @@ fn no_regular_files(texts: &mut Texts, dir: &Path) {
     }
 }
 
-/// The lock file of another process that holds it.
+/// Another process holds the lock file.
 fn other_processes(texts: &mut Texts, dir: &Path) {
     let path = dir.join("held");
     Book::create(&path).unwrap().close().unwrap();
@@ -77,7 +77,7 @@ fn other_processes(texts: &mut Texts, dir: &Path) {
         fs::write(&lock, holder).unwrap();
         here.refused(what, Book::append_to(&path));
     }
-    // The end of a wait, and what ends it before.
+    // The end of a wait, and an interruption before.
     let mut here = texts.situation("book: another process holds it, and is waited for");
     let timeout = LockTimeout::from(Duration::from_millis(2));
     let failing = timeout.clone().checking(|| Err(io::Error::other("enough")));

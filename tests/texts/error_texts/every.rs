@@ -1,4 +1,4 @@
-//! What every format refuses, whatever its bytes.
+//! Refusals of every format, whatever its bytes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,10 +11,10 @@ use crate::support::formats::wal::SINGLE;
 use crate::support::prelude::*;
 use crate::support::texts::Texts;
 
-/// Where a log of this format lies on a disk.
+/// The place of a log of the format on a disk.
 pub fn at(format: &dyn Format, storage: Arc<dyn Storage>) -> At {
     let path = format.path_in(Path::new("/log"));
-    // Of a disk on which calls fail by now, none is made.
+    // If calls of the disk already fail, no directory is created.
     if !storage.is_dir(Path::new("/log")) {
         storage.create_dir(Path::new("/log")).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Every call of the disk fails once in every operation, or from then on.
+//! Every call of the disk fails once in every operation, or permanently.
 
 use std::io::ErrorKind;
 
@@ -29,13 +29,13 @@ const CALLS: [Call; 15] = [
     Call::Allocate,
     Call::Sync,
 ];
-/// No operation makes so many calls of one kind; one that fails each time ends far below.
+/// No operation makes so many calls of one kind; an operation that always fails ends far below.
 const CALLS_MAX: u64 = 400;
 
-/// Prepares, says that it begins, and does it.
+/// Prepares, calls `begin`, and runs the operation.
 type Operation = fn(&dyn Format, &mut Sim, &dyn Fn(&Sim)) -> Result<()>;
 
-/// Of the format whose texts they meet; most texts are those of every format.
+/// Each with the format whose texts it meets; most texts belong to every format.
 const OPERATIONS: [(&str, &dyn Format, Operation); 7] = [
     ("append to a torn one", &BOOK, |format, disk, begin| {
         torn(format, disk);
@@ -125,7 +125,7 @@ fn wal(disk: &Sim) -> (Wal, Vec<Lsn>) {
 }
 
 fn sweep(texts: &mut Texts, format: &dyn Format, name: &str, run: Operation) {
-    // By text, so that one more call before others changes nothing.
+    // By text, so one more call before others changes nothing.
     let mut met: BTreeMap<String, Error> = BTreeMap::new();
     for call in CALLS {
         let kinds: &[ErrorKind] = match call {

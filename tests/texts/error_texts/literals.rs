@@ -1,5 +1,5 @@
-//! The texts of errors as the source has them: every string literal outside of comments, unit tests
-//! and log lines that holds a space, or says what was being done.
+//! The texts of errors in the source: every string literal outside of comments, unit tests and log lines that holds a
+//! space or names an operation.
 
 use crate::error_texts::unmet::UNMET;
 use crate::support::prelude::*;
@@ -27,18 +27,18 @@ const FILES: [&str; 20] = [
     "nostr/log/wal_options.rs",
     "nostr/log/wal_state.rs",
 ];
-/// After these, one word is a text, too: "cannot sync: ...".
+/// After these calls, a single word is a text, too: "cannot sync: ...".
 const DOING: [&str; 3] = ["io(", "fail(", "broken(Error::io("];
 
 #[derive(Debug, PartialEq, Eq)]
 struct Literal {
     line: usize,
     text: String,
-    /// Whether it says what could not be done.
+    /// Whether the text names the failed operation.
     doing: bool,
 }
 
-/// The texts of the source that none of those met contains.
+/// The texts of the source that no situation meets.
 pub fn unmet(root: &Path, met: &str) -> Vec<String> {
     let mut paths: Vec<PathBuf> = FILES.iter().map(|name| root.join("src").join(name)).collect();
     DIRS.iter().for_each(|dir| sources(&root.join("src").join(dir), &mut paths));
@@ -52,7 +52,7 @@ pub fn unmet(root: &Path, met: &str) -> Vec<String> {
                 true => format!("cannot {text}: "),
                 false => longest_part(&text),
             };
-            // Less tells nothing of whose text it is.
+            // A shorter part does not identify its text.
             if part.trim().len() < 5 || met.contains(&part) {
                 continue;
             }
@@ -146,7 +146,7 @@ fn character(source: &str) -> usize {
     if inner[len..].starts_with('\'') { len + 2 } else { 1 }
 }
 
-/// What the check rests on.
+/// The assumptions of the check.
 #[test]
 fn literals_are_found_where_errors_are_made() {
     let source = "//! \"not in a comment\"\nfn f<'a>() { let c = ['\"', '\\''];\n\

@@ -1,12 +1,11 @@
-//! Every error as its reader sees it, in `snapshots/error_texts.snap`: a text that changed shows.
+//! Every error as its reader sees it, in `snapshots/error_texts.snap`: the snapshot shows each changed text.
 //!
-//! A text has parts: a place, a reason, what to do. The snapshot has each part once with each kind
-//! of error, in the first situation that meets it, without regard to numbers and paths. `INSTA_UPDATE=always cargo test --all-features --test
-//! texts` writes the snapshots anew; `git diff` then shows what changed. A new
-//! text in `src` needs a situation here that meets it, or a line in `unmet.rs` that says why there
-//! is none.
+//! A text has parts: a place, a reason, a remedy. The snapshot has each part once with each kind of error, in the first
+//! situation that meets it, without numbers and paths. To write the snapshots again, run `INSTA_UPDATE=always cargo
+//! test --all-features --test texts`; `git diff` then shows the changes. A new text in `src` needs a situation here, or
+//! a line in `unmet.rs` with the reason why none exists.
 
-// Paths and symbolic links are those of Unix.
+// Paths and symbolic links are Unix's.
 #![cfg(unix)]
 #![allow(dead_code)]
 
@@ -35,7 +34,7 @@ use crate::support::formats::{book, subject, wal};
 use crate::support::texts;
 use texts::Texts;
 
-/// Those whose texts differ: a book, and a write-ahead log in segments.
+/// The formats with different texts: a book, and a write-ahead log in segments.
 const FORMATS: [&dyn subject::Format; 2] = [&book::BOOK, &wal::TINY];
 
 fn all() -> Texts {
@@ -59,7 +58,7 @@ fn all() -> Texts {
     texts
 }
 
-/// One test, because both halves need all the texts, and these take seconds to meet.
+/// A single test, because both halves need all the texts, and meeting the texts takes seconds.
 #[test]
 fn every_error_says_what_the_file_says_and_every_text_is_met() {
     let texts = all();

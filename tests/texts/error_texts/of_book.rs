@@ -1,4 +1,4 @@
-//! What only a Book refuses: headers, epochs, event numbers, metadata.
+//! Refusals of only a book: headers, epochs, event numbers, metadata.
 
 use deedbook::Batch;
 use deedbook::Result;
@@ -44,7 +44,7 @@ pub fn all(texts: &mut Texts) {
     another_log(texts);
 }
 
-/// Parts of a log read after another one took its place.
+/// Read parts of a log after another log took its place.
 fn another_log(texts: &mut Texts) {
     let mut here = texts
         .situation("book: parts of a log that another one replaced, and what only a ledger has");

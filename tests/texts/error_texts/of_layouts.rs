@@ -1,4 +1,4 @@
-//! What the other layouts of a book refuse, and what a conversion does.
+//! Refusals of a book's other layouts, and errors of a conversion.
 
 use std::io::ErrorKind as Io;
 
@@ -20,7 +20,7 @@ fn options(disk: &Sim) -> Options {
     Options::new().durability(Durability::Always).storage(storage)
 }
 
-/// A book in slots with four deeds of 60 bytes, in batches of these sizes, closed.
+/// A closed book in slots with four deeds of 60 bytes, in batches of the given sizes.
 fn written(batches: &[usize]) -> Sim {
     let disk = Sim::new();
     let in_slots = options(&disk).layout(Layout::Slots);
@@ -34,7 +34,7 @@ fn written(batches: &[usize]) -> Sim {
     disk
 }
 
-/// The same without anything beside it, and changed.
+/// The same without a sidecar, and changed.
 fn changed(batches: &[usize], change: impl Fn(&mut Vec<u8>)) -> Sim {
     let mut bytes = read_file(&written(batches), Path::new(FILE));
     change(&mut bytes);
@@ -67,7 +67,7 @@ fn ends(texts: &mut Texts) {
     changed[DEEDS_AT + 2 * LEN + 30] ^= 1;
     write_file(&disk, Path::new(FILE), &changed);
     at("a byte of the newest batch, which was acknowledged", &disk);
-    // The newest batch has a checksum in the header; one before it has that of its blocks alone.
+    // The newest batch has a checksum in the header; earlier batches have only the checksums of their blocks.
     let disk = written(&[2000, 1]);
     let mut rotten = read_file(&disk, Path::new(FILE));
     rotten[DEEDS_AT + 30] ^= 1;

@@ -1,4 +1,4 @@
-//! What is refused on the way from LMDB to books, and back.
+//! Refusals on the way from LMDB to books, and back.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -89,7 +89,7 @@ fn files(texts: &mut Texts, dir: &Path) {
     here.refused("short", bring(&source, &dest));
 }
 
-/// Each number that LMDB would follow out of its page, its run or its file.
+/// Each number that could lead LMDB out of its page, its run or its file.
 fn pages(texts: &mut Texts, dir: &Path) {
     let (source, dest) = (dir.join("source"), dir.join("dest"));
     let short: Vec<_> = (1..=300).map(|event| (event, &b"\0\0\0\0event"[..])).collect();
@@ -128,7 +128,7 @@ fn pages(texts: &mut Texts, dir: &Path) {
     exported(here, dir, &source);
 }
 
-/// The same where LMDB also writes.
+/// The same for pages that LMDB also writes.
 fn exported(mut here: Situation<'_>, dir: &Path, first: &Path) {
     let (source, dest) = (dir.join("book"), dir.join("environment"));
     Options::default().migrate(first, &source, |_, _| Ok(())).unwrap();

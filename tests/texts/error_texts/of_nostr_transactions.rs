@@ -1,4 +1,4 @@
-//! What staging events, and committing them, refuses.
+//! Refusals of staging events and committing them.
 
 use deedbook::nostr::{Batches, Column, Event, EventStore, Id, Include, Options};
 
@@ -66,7 +66,7 @@ fn staging(texts: &mut Texts) {
 fn parts(texts: &mut Texts) {
     let transaction = Transaction { job: JOB.into(), id: None };
     let mut here = texts.situation("nostr: parts that cannot be committed");
-    // What becomes of the one entry of a staged file: an update of an index, another key.
+    // The only entry of a staged file becomes an update of an index, or gets another key.
     let update: fn(&mut Vec<u8>) = |bytes| {
         let head = [&[3][..], &[0; 8], &[0; 8], &[0, 0, 0, 8]].concat();
         *bytes = [&head[..], &[0; 8], &[0; 8]].concat();

@@ -1,4 +1,4 @@
-//! What only the event store's write-ahead log refuses: parameters, files, numbers, checkpoints.
+//! Refusals of only the event store's write-ahead log: parameters, files, numbers, checkpoints.
 
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions, repair};
@@ -75,7 +75,7 @@ fn handles(texts: &mut Texts) {
     here.refused("append beyond the limit", insert(&wal, 61));
 }
 
-/// A log that ends with the last number there is.
+/// A log that ends with the highest number.
 fn numbers(texts: &mut Texts) {
     const LAST: u64 = 1 << 62;
     let header = [&b"WLAO"[..], &1u64.to_be_bytes(), &(LAST - 1).to_be_bytes(), &[0; 4]];

@@ -1,4 +1,4 @@
-//! What payloads that are read and written in parts refuse.
+//! Refusals of payloads that are read and written in parts.
 
 use std::io::{self, Read};
 use std::sync::Arc;

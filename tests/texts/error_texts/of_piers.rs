@@ -1,4 +1,4 @@
-//! What only a pier refuses: epochs that do not fit, those in LMDB, rolls.
+//! Refusals of only a pier: wrong epochs, epochs in LMDB, rolls.
 
 use std::io::ErrorKind as Io;
 
@@ -46,7 +46,7 @@ pub fn all(texts: &mut Texts) {
     faults(texts);
 }
 
-/// A pier that makes an epoch of what a task stages, and a part of one deed.
+/// A pier that turns staged parts into epochs, and a part of one deed.
 fn publishing(disk: &Sim, first: Option<u64>) -> deedbook::Result<(Pier, Part)> {
     let mut stage = open(disk, Mode::Read)?.stage("job", 0, 1, first)?;
     stage.push(7, b"deed")?;
@@ -155,7 +155,7 @@ fn faults(texts: &mut Texts) {
             let disk = holding(&[(0, 3)]);
             write_file(&disk, &epoch(0).join("vere.txt"), b"3.5");
             if call == "roll" {
-                // What an interrupted roll left.
+                // The leftovers of an interrupted roll.
                 for dir in [".deedbook", ".deedbook/next"] {
                     disk.create_dir(&Path::new(LOG).join(dir)).unwrap();
                 }

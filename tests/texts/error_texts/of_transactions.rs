@@ -1,4 +1,4 @@
-//! What a commit of staged records refuses, and what stops one that had begun.
+//! Refusals of a commit of staged records, and obstacles to a begun commit.
 
 use deedbook::book::{Book, Options};
 use deedbook::{Result, wal};

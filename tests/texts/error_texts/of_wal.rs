@@ -1,4 +1,4 @@
-//! What only a write-ahead log refuses: layouts, truncation, consumers, retention.
+//! Refusals of only a write-ahead log: layouts, truncation, consumers, retention.
 
 use deedbook::wal::{Archive, Layout, Lsn, Options};
 use deedbook::wal::{Wal, segment_name};
@@ -107,7 +107,7 @@ fn foreign(texts: &mut Texts) {
     here.refused("append to", options(&disk, None).open("/log/torn.wal", Mode::Append));
 }
 
-/// Numbers near the end of all numbers.
+/// Numbers near the highest number.
 fn far(texts: &mut Texts) {
     let disk = Sim::new();
     disk.create_dir(Path::new("/log")).unwrap();

@@ -1,9 +1,8 @@
-//! Every figure of a report about a damaged log, held against a snapshot for each format.
+//! Every figure of a report about a damaged log, compared with a snapshot for each format.
 //!
-//! 60 situations are enough to show every kind of line and every field. Whether an answer is right,
-//! in these and in very many other states, the oracle of the suite `answers` says; this one notices
-//! each figure that changes. `INSTA_UPDATE=always cargo test --all-features --test
-//! texts` writes the snapshots anew.
+//! The 60 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
+//! answer is right, here and in very many other states; these tests notice each changed figure. To write the snapshots
+//! again, run `INSTA_UPDATE=always cargo test --all-features --test texts`.
 
 #![cfg(unix)]
 #![allow(dead_code)]
@@ -24,8 +23,8 @@ use situations::{each, every_pair};
 use specimen::{DIR, Files};
 use subject::{At, Format, How};
 
-/// Every call about a log, each on files of its own. A dry run has a line of its own where it says
-/// something else than the repair, and so has a forced one.
+/// Every call about a log, each on its own files. A dry run and a forced repair have their own line only if they differ
+/// from the repair.
 fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     let there = || {
         let memory = files.restore();
@@ -85,12 +84,12 @@ fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     lines.join("\n")
 }
 
-/// What a call left, if that is anything to say.
+/// The files after a call, if there is anything to report.
 fn after(left: String) -> Option<String> {
     (!left.is_empty()).then(|| format!("        {left}"))
 }
 
-/// Hold the reports of all situations of a format against its snapshot.
+/// Compare the reports of all situations of a format with its snapshot.
 fn pinned(format: &dyn Format) {
     let mut met = String::new();
     for (name, files, how) in each(format) {
@@ -100,7 +99,7 @@ fn pinned(format: &dyn Format) {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!(format.name(), met));
-    // No text of these is pinned, but each dry run must foretell its repair.
+    // No snapshot has these reports, but each dry run must predict its repair.
     for (_, files, how) in every_pair(format) {
         reports(format, &files, how);
     }

@@ -1,5 +1,4 @@
-//! Reports as lines. A line leaves out what a report does not say, and the reasons of damage, which
-//! the suite `error_texts` has.
+//! Reports as lines. A line leaves out empty fields and the reasons of damage, which the suite `error_texts` has.
 
 use deedbook::Result;
 use deedbook::jobs::Split;
@@ -93,7 +92,7 @@ pub fn opening(report: &OpenReport) -> String {
     line.damage(&report.damage).done()
 }
 
-/// A report as a line, or the error that came instead.
+/// A report as a line, or its error.
 fn line<T>(report: &Result<T>, say: impl FnOnce(&mut Line, &T)) -> String {
     let mut line = Line::default();
     match report {
@@ -154,7 +153,7 @@ pub fn parts(parts: &Result<Vec<Split>>) -> String {
     })
 }
 
-/// The log's size and the files beside it that are new, if it was changed.
+/// The log's size and the new files next to the log, if the call changed them.
 pub fn left(format: &dyn Format, before: &Files, memory: &Memory) -> String {
     let is_log = |path: &Path| !path.components().any(|part| part.as_os_str() == ".deedbook");
     let after = Files::of(memory);
@@ -177,7 +176,7 @@ pub fn left(format: &dyn Format, before: &Files, memory: &Memory) -> String {
     line.done()
 }
 
-/// What the newest slot of the mark says; the table is in `src/sidecar/mark.rs`.
+/// The contents of the mark's newest slot; the table is in `src/sidecar/mark.rs`.
 pub fn mark(files: &Files) -> String {
     let Some(mark) = files.named("mark") else { return "no mark".into() };
     let number = |slot: &[u8], at: usize| u64::from_le_bytes(*slot[at..].first_chunk().unwrap());

@@ -1,14 +1,14 @@
-//! The damaged logs whose reports the snapshots have: a log with a change, and a mark beside it or
-//! none. Together they show every kind of line, and in it every field that a format can have.
+//! The damaged logs of the snapshots: a log with a change, and with a mark or none. Together they show every kind of
+//! line, with every field that a format can have.
 
 use crate::support::formats::specimen::segment_index;
 use crate::support::formats::wal::TINY;
 use crate::support::prelude::*;
 
-/// So few and so short that a reader can check each figure by hand.
+/// Few and short records, so a reader can check each figure by hand.
 const RECORDS: usize = 6;
 const BYTES: usize = 40;
-/// Each of these ends a block of the index.
+/// Each large record ends a block of the index.
 const LARGE: (usize, usize) = (5, 70_000);
 const EXACT: How = How { recovery: Recovery::Acknowledged, ..MANUAL };
 const LIMITED: How = How { record_bytes_max: Some(BYTES as u64 / 2), ..MANUAL };
@@ -86,8 +86,8 @@ fn flip(specimen: &Specimen<'_>, space: &mut [u8], record: usize) {
     space[specimen.edges[record - 1] + specimen.format.framing().head() + 3] ^= 1;
 }
 
-/// Every situation of a format: its name, the files, and how the log is opened. A WAL in one file has
-/// fewer: its reports differ from those of a WAL in segments only in the names of files.
+/// Every situation of a format: its name, the files, and the options for opening. A WAL in a single file has fewer
+/// situations: its reports differ from a segmented WAL's only in the names of files.
 pub fn each(format: &dyn Format) -> Vec<Situation> {
     let is_single = format.framing() == Framing::Wal && format.segment_bytes().is_none();
     let plain = if is_single { &OF_A_SINGLE_FILE[..] } else { &OF_EVERY_FORMAT };
@@ -106,7 +106,7 @@ pub fn each(format: &dyn Format) -> Vec<Situation> {
                 (0, SYNCED_3),
                 (2, NONE_SYNCED),
                 (2, SYNCED_3),
-                // Where this one begins, a record ends.
+                // Segment 3 begins at the end of a record.
                 (3, SYNCED_3),
                 (3, ALL_SYNCED),
             ] {
@@ -129,13 +129,13 @@ pub fn each(format: &dyn Format) -> Vec<Situation> {
     all
 }
 
-/// Each change beside each mark.
+/// Each change with each mark.
 pub fn every_pair(format: &dyn Format) -> Vec<Situation> {
     let pairs = CHANGES.into_iter().flat_map(|change| MARKS.map(|mark| (change, mark)));
     pairs.map(|(change, mark)| plainly(format, change, mark)).collect()
 }
 
-/// The files of a log with this change.
+/// The changed files of a log.
 fn changed(specimen: &Specimen<'_>, (_, change): Change) -> Files {
     let mut space = specimen.space.clone();
     change(specimen, &mut space);
@@ -147,7 +147,7 @@ fn plainly(format: &dyn Format, change: Change, (mark, beside): Mark) -> Situati
     (format!("{}, {mark}", change.0), changed(&specimen, change), MANUAL)
 }
 
-/// A log of which a segment is missing.
+/// A log without segment `missing`.
 fn without_a_segment(format: &dyn Format, missing: usize, (mark, beside): Mark) -> Situation {
     let mut files = Specimen::new(format, &plain(RECORDS, BYTES), beside).files;
     files.bytes.retain(|path, _| segment_index(path) != Some(missing));
@@ -162,7 +162,7 @@ fn large(format: &dyn Format) -> Situation {
     (name, changed(&specimen, BYTE_2), MANUAL)
 }
 
-/// A log whose opening cuts what was not acknowledged.
+/// A log whose opening removes unacknowledged records.
 fn exact(format: &dyn Format, change: Change) -> Situation {
     let (mark, beside) = SYNCED_3;
     let specimen = Specimen::with(format, EXACT, &plain(RECORDS, BYTES), beside);
@@ -176,7 +176,7 @@ fn limited(format: &dyn Format) -> Situation {
     (format!("{what}, opened with a limit of {} bytes", BYTES / 2), files, LIMITED)
 }
 
-/// Logs with a mark that cannot be read and with that of another log, and a copy.
+/// Logs with an unreadable mark and with the mark of another log, and a copy.
 fn other_marks(format: &dyn Format) -> [Situation; 3] {
     let events = plain(RECORDS + 1, BYTES);
     let specimen = Specimen::new(format, &events[..RECORDS], CLOSED.1);
@@ -201,8 +201,7 @@ fn other_marks(format: &dyn Format) -> [Situation; 3] {
     ]
 }
 
-/// A log of which all records were dropped, and one with the mark from before and a byte of the last
-/// record changed.
+/// A log without records after a truncation, and a log with the mark from before and a changed byte in the last record.
 fn dropped(format: &dyn Format) -> [Situation; 2] {
     let (before, after, last) = drop_all_but(3);
     let mut space = after.space(format);
@@ -212,8 +211,8 @@ fn dropped(format: &dyn Format) -> [Situation; 2] {
     [("all dropped".into(), drop_all_but(0).1, MANUAL), (what.into(), older, MANUAL)]
 }
 
-/// The files of a log in segments before and after all but the last `kept` records were dropped,
-/// and where its last record begins.
+/// The files of a log in segments before and after dropping all but the last `kept` records, and the begin of the last
+/// record.
 fn drop_all_but(kept: usize) -> (Files, Files, u64) {
     let memory = Memory::new();
     memory.create_dir(Path::new(DIR)).unwrap();

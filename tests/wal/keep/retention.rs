@@ -67,7 +67,7 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     assert!(head.0 <= 4000);
 }
 
-/// Random histories found this: the search for the new head tried only two segments, so a longer record kept everything
+/// Random histories found a search for the new head that tried only two segments, so a longer record kept everything
 /// before it.
 #[test]
 fn a_long_record_does_not_keep_the_segments_before_it() {
@@ -158,7 +158,7 @@ fn a_writer_drops_by_itself_what_its_retention_allows() {
         let left = wal.end().unwrap().0 - wal.head().unwrap().0;
         assert!((1000..1000 + 3 * 256).contains(&left), "{left} bytes left");
     }
-    // A consumer keeps its records as soon as a reader sets it.
+    // Once a reader sets a consumer, the log keeps the consumer's records.
     let reader = Wal::open(dir.path()).unwrap();
     let needed = reader.head().unwrap();
     reader.set_consumer("slow", needed).unwrap();

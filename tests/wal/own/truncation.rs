@@ -226,8 +226,8 @@ fn a_truncation_drops_what_was_said_beforehand() {
     }
 }
 
-/// A power cut may lose the unsynced record. Dropping other records for its sake could leave a log that ends before its
-/// head, or before its intended last record.
+/// A power cut may lose the unsynced record. Dropping other records for it could leave a log that ends before the head,
+/// or before the intended last record.
 #[test]
 fn what_a_truncation_refuses_is_refused_beforehand() {
     for subject in [&SEGMENTS, &TINY, &SINGLE] {
