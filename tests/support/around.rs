@@ -1,4 +1,4 @@
-//! A storage around another one: a test watches, changes or refuses some of its calls and of those of its files.
+//! A storage around another storage: a test watches, changes or refuses calls of the storage and of its files.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use deedbook::storage::sim::Call;
 use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
 
-/// What comes between a log and its storage. By default each call goes on unchanged.
+/// The hooks between a log and its storage. By default each call is unchanged.
 pub trait Between: Clone + Send + Sync + 'static {
-    /// Before each call. An error is the call's. `Call::Id` stands for every look at what a file is.
+    /// Runs before each call; an error becomes the call's. `Call::Id` stands for every look at a file's identity.
     fn before(&self, _call: Call, _path: &Path) -> io::Result<()> {
         Ok(())
     }

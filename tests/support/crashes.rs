@@ -1,5 +1,5 @@
-//! The crashes of a history: at each of its calls the process dies, or a power cut ends it. The first calls of the next
-//! process crash as well.
+//! The crashes of a history: at each call the process crashes, or the power fails. The first calls of the next process
+//! crash as well.
 
 use std::collections::HashSet;
 
@@ -7,25 +7,25 @@ use deedbook::storage::sim::{Choice, Sim};
 
 use super::mix::mix;
 
-/// Hashes of states that are kept; beyond that, some states are judged and counted again.
+/// Most hashes of states in memory; beyond, some states are judged and counted again.
 const SEEN_MAX: usize = 1 << 23;
 
-/// How a log came to be on a disk.
+/// The crash that left the log on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process died, and the disk has all that it wrote.
+    /// The process crashed, and the disk has all its writes.
     Killed,
     /// The power was cut.
     Power,
-    /// The power was cut, and then again during the first calls of the next process; the explorer judges the
-    /// states of that, too.
+    /// The power was cut, and again during the first calls of the next process. The explorer also judges the states
+    /// after the second cut.
     PowerTwice,
     /// The power was cut during the first calls of the process after a crash.
     Second,
 }
 
 impl Crash {
-    /// Whether the disk may lack what was not synced.
+    /// Whether the disk may lack unsynced writes.
     pub fn is_of_power(self) -> bool {
         self != Self::Killed
     }
@@ -35,7 +35,7 @@ impl Crash {
 pub trait World {
     /// The records that a reader may find.
     type Known;
-    /// Open the log after a crash, judge it, append to it.
+    /// Open the log after a crash, judge the contents, append.
     fn recover(&self, disk: &Sim, known: &Self::Known, crash: Crash) -> Result<(), String>;
     /// The first calls of the next process, which crash as well.
     fn begin(&self, _disk: &Sim) -> Result<(), String> {
@@ -45,13 +45,13 @@ pub trait World {
     fn lose(&self, disk: Sim) -> Sim {
         disk
     }
-    /// A number that moments share at which a reader may find the same. The explorer judges a disk once for each
-    /// of these numbers; without one, each time.
+    /// Moments with the same number allow the same contents. The explorer judges a disk once per number; without a
+    /// number, each time.
     fn context(&self, _known: &Self::Known) -> Option<u64> {
         None
     }
-    /// A number for a moment, the same in each run of its history. It chooses the states that are tried; without
-    /// one, the number of the call does.
+    /// A number for a moment, the same in each run of its history. The number chooses the tried states; without it, the
+    /// number of the call does.
     fn place(&self, _known: &Self::Known) -> Option<u64> {
         None
     }
@@ -61,7 +61,7 @@ pub trait World {
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
-    /// States of each moment, at most: all if there are no more, else by chance.
+    /// Most states of each moment: all if there are no more, otherwise by chance.
     pub states: u64,
     /// The next process crashes after one of so many distinct states; `None`: after the last state of each moment.
     pub second_every: Option<u64>,
@@ -78,7 +78,7 @@ impl Plan {
     }
 }
 
-/// How many crashes there were.
+/// The numbers of crashes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub histories: u64,
@@ -111,7 +111,7 @@ impl Counts {
     }
 }
 
-/// Crashes histories, and keeps what it saw.
+/// Crashes histories, and counts and remembers the states.
 #[derive(Debug, Default)]
 pub struct Explorer {
     pub counts: Counts,
@@ -121,7 +121,7 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// Crash at each of these moments, and note the first failure.
+    /// Crash at each moment, and note the first failure.
     pub fn explore<W: World>(
         &mut self,
         what: &str,
@@ -168,7 +168,7 @@ impl Explorer {
             world
                 .recover(&killed(), known, Crash::Killed)
                 .map_err(|why| format!("killed: {why}"))?;
-            // The next process finds the writes of the dead one in the cache. Then a power cut ends it.
+            // The next process finds the dead process's writes in the cache. Then a power cut ends it.
             self.second(world, &killed(), known, plan)
                 .map_err(|why| format!("killed, cut: {why}"))?;
         }
@@ -246,7 +246,7 @@ impl<B: Fn(&Sim), J: Fn(&Sim)> World for Judged<B, J> {
     }
 }
 
-/// Crash at each call that was recorded, and again in what the next process does to `begin`.
+/// Crash at each recorded call, and again in the next process's `begin`.
 pub fn crash_each(disk: &Sim, states: u64, begin: impl Fn(&Sim), judge: impl Fn(&Sim)) -> Counts {
     let moments: Vec<_> = disk.recorded().into_iter().map(|moment| (moment, &())).collect();
     let mut explorer = Explorer::default();
@@ -254,13 +254,13 @@ pub fn crash_each(disk: &Sim, states: u64, begin: impl Fn(&Sim), judge: impl Fn(
     explorer.counts
 }
 
-/// The disks that a kill and power cuts leave at each call that was recorded.
+/// The disks that a kill and power cuts leave at each recorded call.
 pub fn recorded_images(disk: &Sim, states: u64) -> impl Iterator<Item = Sim> {
     disk.recorded().into_iter().flat_map(move |moment| images(&moment, states))
 }
 
-/// The states that a power cut at this moment may leave: all, or `states` of them. The first keeps no write that was not
-/// synced, the second keeps all of them, and each other one keeps some by chance.
+/// The states that a power cut at this moment may leave: all, or `states` of them. The first state keeps no unsynced
+/// write, the second keeps all, and each other state keeps some by chance.
 pub fn choices(disk: &Sim, states: u64, seed: u64) -> Vec<Choice> {
     let crashes = disk.crashes();
     let count = crashes.count();
@@ -273,24 +273,24 @@ pub fn choices(disk: &Sim, states: u64, seed: u64) -> Vec<Choice> {
     (0..count.min(states)).map(choice).collect()
 }
 
-/// The disk after a power cut at this moment, in each of those states.
+/// The disk after a power cut at this moment, in each of the states.
 pub fn cuts(disk: &Sim, states: u64) -> Vec<Sim> {
     let crashes = disk.crashes();
     choices(disk, states, 0).iter().map(|choice| crashes.build(choice)).collect()
 }
 
-/// The disk after the death of the process at this moment, and after those power cuts.
+/// The disk after a kill at this moment, and after the power cuts.
 pub fn images(disk: &Sim, states: u64) -> Vec<Sim> {
     std::iter::once(disk.kill()).chain(cuts(disk, states)).collect()
 }
 
-/// The disk after a power cut that takes all that it may.
+/// The disk after a power cut that loses every unsynced write.
 pub fn worst(disk: &Sim) -> Sim {
     let crashes = disk.crashes();
     crashes.build(&crashes.nth(0))
 }
 
-/// All histories of at most so many steps of an alphabet, after those of `prefix`.
+/// All histories of at most `steps` steps of an alphabet, after the steps of `prefix`.
 pub fn all_after(prefix: &str, steps: usize, alphabet: &str) -> Vec<String> {
     let mut all = vec![prefix.to_string()];
     let mut from = 0;
@@ -305,7 +305,7 @@ pub fn all_after(prefix: &str, steps: usize, alphabet: &str) -> Vec<String> {
     all
 }
 
-/// A history of 4 to 12 of these steps by chance.
+/// A history of 4 to 12 of the steps by chance.
 pub fn by_chance(steps: &str, seed: u64) -> String {
     let steps: Vec<char> = steps.chars().collect();
     let count = 4 + mix(seed) % 9;

@@ -1,7 +1,7 @@
-//! Each sync and each rename of ledgers, event stores and piers is needed: without it, some power cut loses records,
-//! or what it leaves is refused. The disk mutates one call of a history (`harness/mutated.rs`). Then the power fails at
-//! every change from there on, and the log is opened and read. A list says what is caught. A call that is not in the
-//! list fails the test; so does a row that no longer holds.
+//! Each sync and each rename of ledgers, event stores and piers is needed: without it, some power cut loses records or
+//! leaves a refused log. The disk mutates one call of a history (`harness/mutated.rs`). Then the power fails at every
+//! later change, and the log is opened and read. A list has the mutations caught. An unlisted call fails the test, and
+//! so does a wrong row.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,12 +14,12 @@ use super::crashes::choices;
 use super::harness::mutated::{At, Made, Mutated, Mutation};
 use super::harness::mutations::Outcomes;
 
-/// How a log is opened, the call at which a first process died, and the steps.
+/// The options of the log, the call at which a first process died, and the steps.
 pub type History = (&'static str, Option<(Call, u64)>, &'static str);
 
 /// A history in the making.
 pub trait Run: Sized + 'static {
-    /// The knowledge that judges what a reader finds.
+    /// The facts that decide which records a reader may find.
     type Known: Clone;
     /// Begin on a disk; nothing is opened yet.
     fn on(disk: &Sim, how: &str) -> Self;
@@ -32,21 +32,21 @@ pub trait Run: Sized + 'static {
     /// The name of a file in the list.
     fn kind(path: &Path) -> String;
     fn known(&self) -> Self::Known;
-    /// The knowledge while a step goes on.
+    /// The known facts during a step.
     fn during(before: &Self::Known, after: &Self::Known) -> Self::Known;
-    /// Open what a power cut left, judge it, go on.
+    /// Open the log after a power cut, judge it, append.
     fn recover(&self, disk: &Sim, known: &Self::Known) -> Result<(), String>;
 }
 
-/// The disk at a moment, the number of the knowledge then, and the knowledge.
+/// The disk at a moment, the number of the known facts then, and the facts.
 struct Moment<K>(Sim, usize, K);
 
-/// A history that ran on a disk that mutates one call.
+/// A run of a history on a disk with a mutated call.
 struct Ran<R: Run> {
     run: R,
     moments: Vec<Moment<R::Known>>,
     made: Vec<Made>,
-    /// Whether it got to its end.
+    /// Whether the history reached its end.
     done: deedbook::Result<()>,
 }
 
@@ -79,8 +79,8 @@ fn run<R: Run>((how, died, steps): History, at: At) -> Ran<R> {
     Ran { run, moments, made: mutated.made(), done }
 }
 
-/// The mutated calls of a history on a disk, and what the first power cut shows that loses records. `good` has the states
-/// that are in order, each with the number of its knowledge.
+/// The mutated calls of a history on a disk, and the loss found after the first bad power cut. `good` has the states in
+/// order, each with the number of its known facts.
 fn judged<R: Run>(
     history: History,
     at: At,
@@ -104,8 +104,7 @@ fn judged<R: Run>(
     (made, judged.and(done.map_err(|error| format!("{error:?}"))))
 }
 
-/// What a power cut shows of a disk that drops a sync in a history, in so many states; none if it is never seen. The
-/// sync has its name in the list.
+/// The loss after a power cut if the disk drops the sync with this name in the list; `None` if no state shows a loss.
 pub fn shown<R: Run>(history: History, sync: &str, states: u64) -> Option<String> {
     let mut good = HashSet::new();
     let (made, sound) = judged::<R>(history, None, states, &mut good);

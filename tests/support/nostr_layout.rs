@@ -1,4 +1,4 @@
-//! The layout written down once more, without a line of the crate, and ways to read a segment.
+//! The layout written down again, without a line of the crate, and ways to read a segment.
 
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,7 @@ pub fn header(page: usize, segment: u32, created_at: u64, records: u32, next_fre
     bytes
 }
 
-/// An event of which everything follows from a number.
+/// An event with all fields derived from a number.
 pub fn event_of(number: u32, content_len: usize) -> Event {
     let byte = number as u8;
     Event {
@@ -170,7 +170,7 @@ impl Seen {
     }
 }
 
-/// What a segment holds, read in every way, which must agree.
+/// The contents of a segment, read in every way; all ways must agree.
 pub fn read(segment: &Segment) -> Vec<Seen> {
     let (mut forward, mut reverse) = (segment.scan(0), segment.reverse());
     let mut seen = Vec::new();
@@ -189,7 +189,7 @@ pub fn read(segment: &Segment) -> Vec<Seen> {
             Seen::Record { offset, flags, event } => {
                 let record = segment.read(*offset, &mut buf).unwrap();
                 assert_eq!((record.event.flags.0, &record.event.to_event()), (*flags, event));
-                // From here on, the walk gives the rest.
+                // A walk from here on returns the rest.
                 let found = segment.scan(*offset).next().unwrap().map(Seen::of).unwrap();
                 assert_eq!(&found, seen);
             }
@@ -221,7 +221,7 @@ pub fn lines(name: &str) -> Vec<Event> {
     lines.map(|line| Event::from_json(line).unwrap()).collect()
 }
 
-/// A file of the shared material, if it is there.
+/// A file of the shared material, if it exists.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name);
     let exists = path.exists();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Where results are written: `DEEDBOOK_TRUST_DIR`, or `trust` in the build directory.
+/// The directory of the results: `DEEDBOOK_TRUST_DIR`, or `trust` in the build directory.
 pub fn dir() -> PathBuf {
     let in_build = || {
         let binary = std::env::current_exe().expect("a test binary has a path");
@@ -31,7 +31,7 @@ pub fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// The same, or else what `tests/tiers.txt` has for the tier that `DEEDBOOK_TIER` names.
+/// The same; the default is the number of `tests/tiers.txt` for the tier in `DEEDBOOK_TIER`.
 pub fn of_tier(name: &str) -> u64 {
     let tier = std::env::var("DEEDBOOK_TIER").unwrap_or_else(|_| NAMES[0].into());
     let column = NAMES.iter().position(|&of| of == tier);

@@ -1,4 +1,4 @@
-//! The texts met so far, and how the snapshot shows them.
+//! The texts met, and the lines of the snapshot.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use deedbook::report::Damage;
 use deedbook::{Error, Result};
 
-/// One error, or one damage of a report.
+/// An error, or a damage of a report.
 #[derive(Debug)]
 struct Text {
     situation: String,
@@ -25,19 +25,19 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Begin a situation; no two have one name.
+    /// Begin a situation; the name must be new.
     pub fn situation(&mut self, name: impl Into<String>) -> Situation<'_> {
         let name = name.into();
         assert!(self.situations.insert(name.clone()), "two situations: {name}");
         Situation { texts: self, name }
     }
 
-    /// Show this part of a path as that.
+    /// Show a part of a path as a placeholder.
     pub fn replace(&mut self, part: impl Into<String>, by: &'static str) {
         self.placeholders.push((part.into(), by));
     }
 
-    /// Note a text, if a part of it is new for this kind of error.
+    /// Note a text, if a part is new for the kind of error.
     fn add(&mut self, situation: &str, kind: &'static str, text: String) {
         let pid = format!("({})", std::process::id());
         let mut text = text.replace(&pid, "(PID)").replace('\0', "\\0");
@@ -49,7 +49,7 @@ impl Texts {
         for (part, by) in &self.placeholders {
             text = text.replace(part, by);
         }
-        // A report gives the reason that an error gives.
+        // A report has the same reasons as an error.
         let of_error = if kind == "damage" { "corrupt" } else { kind };
         let is_new = |part: String| self.parts.insert((of_error, part));
         if parts(&text).into_iter().map(is_new).filter(|&is_new| is_new).count() > 0 {
@@ -77,7 +77,7 @@ impl Texts {
     }
 }
 
-/// The parts of a text without paths and numbers: each is made in one place in `src`.
+/// The parts of a text without paths and numbers: each part is made in one place in `src`.
 fn parts(text: &str) -> Vec<String> {
     let ends = [";", ":", " (", ")"];
     let mut parts = vec![shape(text)];
@@ -89,7 +89,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// A text without its paths and numbers: texts of one shape come from one place in `src`.
+/// A text without paths and numbers: equal shapes come from one place in `src`.
 fn shape(text: &str) -> String {
     let without_number = |run: &str| {
         let word = run.trim_end_matches(|char: char| !char.is_ascii_alphanumeric());
@@ -131,7 +131,7 @@ impl Situation<'_> {
         }
     }
 
-    /// A call that may fail. What was called is said for who reads the situations.
+    /// A call that may fail. `call` is for readers of the situations.
     pub fn tried<T>(&mut self, call: &str, result: Result<T>) -> &mut Self {
         match result {
             Ok(_) => self,
@@ -144,7 +144,7 @@ impl Situation<'_> {
         self
     }
 
-    /// The damage that a report tells of.
+    /// The damage in a report.
     pub fn damages<'a>(
         &mut self,
         _call: &str,

@@ -1,4 +1,4 @@
-//! A storage that reports what is done with its files, and lets a test hold it up.
+//! A storage that reports calls to a test. The test may delay the calls.
 
 use std::io;
 use std::path::Path;
@@ -10,14 +10,14 @@ use deedbook::storage::{File, Storage};
 
 use super::around::{Around, Between};
 
-/// What was done, or is about to be.
+/// A call that was made or follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// Any call follows.
     Calling,
     Opened,
     Closed,
-    /// So many bytes were read.
+    /// The number of bytes read.
     Read(usize),
     Synced,
     /// A sync follows.
@@ -29,7 +29,7 @@ pub enum Seen {
 #[derive(Clone)]
 struct Watching(Arc<dyn Fn(Seen) + Send + Sync>);
 
-/// `storage`, with a function that is called before every call and after what is done with files.
+/// `storage`, with a function that runs before every call and after the calls on files.
 pub fn watched(
     storage: Arc<dyn Storage>,
     hook: impl Fn(Seen) + Send + Sync + 'static,
@@ -37,7 +37,7 @@ pub fn watched(
     Arc::new(Around { storage, by: Watching(Arc::new(hook)) })
 }
 
-/// `storage`, which acts before its call number `at`, and the number of its calls so far.
+/// `storage` with `act` before call number `at`, and the number of calls so far.
 pub fn before_call(
     storage: Arc<dyn Storage>,
     at: u64,

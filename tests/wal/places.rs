@@ -1,5 +1,5 @@
-//! The places of logs: a second writer is refused, repairs keep the bytes that they set aside, and no log acknowledges
-//! records that are not on disk.
+//! The places of logs: a second writer is refused, repairs keep removed bytes, and no log acknowledges records before
+//! they are on disk.
 
 use deedbook::book::Book;
 use deedbook::wal::{Layout, Options, Wal, segment_name};
@@ -94,7 +94,7 @@ fn a_repair_names_the_segments_that_it_sets_aside() {
     assert!(options.repair("/log", how).unwrap().set_aside.is_empty());
 }
 
-/// A review found this: a sync checked only the name of the last segment. After an older, unsynced segment was removed,
+/// A review found a sync that checked only the name of the last segment. After an older, unsynced segment was removed,
 /// the sync of its records succeeded.
 #[test]
 fn a_segment_that_is_removed_before_it_is_synced_fails_the_sync() {

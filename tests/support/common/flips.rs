@@ -13,8 +13,8 @@ pub struct Flips {
     of: &'static [u8],
 }
 
-/// The disk, on which the last of these bytes is changed on its way into files of one name, wherever they are
-/// written. They must be written at once.
+/// The disk changes the last of the bytes `of` in every write to a file with the name. A single write must contain them
+/// all.
 pub fn flips(name: &'static str, of: &'static [u8]) -> Around<Flips> {
     Around::on(Disk, Flips { name, of })
 }

@@ -1,4 +1,4 @@
-//! Files in memory whose calls can be watched, and failed in the middle.
+//! Files in memory: a test watches the calls, and fails them in the middle.
 
 use std::io;
 use std::path::Path;
@@ -9,15 +9,15 @@ use deedbook::storage::{File, Memory};
 
 use crate::support::around::{Around, Between};
 
-/// What is being done to a file.
+/// A call of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Allocate,
-    /// Bytes are to be read.
+    /// A read follows.
     Read,
-    /// So many bytes are to be written.
+    /// A write of this many bytes follows.
     Write(usize),
-    /// Half of them are.
+    /// Half of the bytes are written.
     Half,
     Sync,
 }
@@ -27,8 +27,8 @@ type Watch = dyn Fn(Event) -> bool + Send + Sync;
 #[derive(Clone, Default)]
 pub struct Hook(Arc<Mutex<Option<Arc<Watch>>>>);
 
-/// A file system in memory that asks before each of these calls: `true` for a write has its second
-/// half fail.
+/// A file system in memory that calls a function before each of these calls. `true` for a write makes its second half
+/// fail.
 pub type Hooked = Around<Hook>;
 
 impl Default for Hooked {

@@ -1,4 +1,4 @@
-//! Places in a `data.mdb`, so that a test can change one number of it. The layout, written down once more.
+//! Places in a `data.mdb`, so a test can change a single number. The layout is written down again.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 
-/// Bytes of a page in every environment that these tests make.
+/// Bytes of a page in every environment of the tests.
 pub const PAGE: usize = 4096;
 
 /// An environment made by LMDB itself.
@@ -50,12 +50,12 @@ impl Pages {
         u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap())
     }
 
-    /// The meta page that counts.
+    /// The newer meta page.
     pub fn meta(&self) -> usize {
         if self.u64(PAGE + 144) > self.u64(144) { PAGE } else { 0 }
     }
 
-    /// The record of the free list, and that of the list of databases.
+    /// The record of the free list, and the record of the list of databases.
     pub fn free(&self) -> usize {
         self.meta() + 40
     }
@@ -72,7 +72,7 @@ impl Pages {
         found.next().unwrap() + 8 + name.len()
     }
 
-    /// The first byte of the page that a record has as its root.
+    /// The first byte of the root page in a record.
     pub fn root(&self, record: usize) -> usize {
         self.u64(record + 40) as usize * PAGE
     }
@@ -85,7 +85,7 @@ impl Pages {
         page + self.u16(page + 16 + 2 * index)
     }
 
-    /// The first byte of the page that a node of a branch leads to.
+    /// The first byte of the page below a node of a branch.
     pub fn child(&self, node: usize) -> usize {
         (self.u64(node) as u32) as usize * PAGE
     }

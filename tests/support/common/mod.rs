@@ -1,4 +1,4 @@
-//! What the tests share: small logs to break, and what they hold.
+//! Shared by the tests: small logs to break, and their contents.
 
 #![allow(dead_code)]
 
@@ -25,7 +25,7 @@ use deedbook::{Mode, OnCorrupt};
 use super::formats::framing::Framing;
 use super::mix::mix;
 
-/// A repair that cuts intact records, too, and accepts a loss.
+/// A repair that also removes intact records and accepts a loss.
 pub const FORCED: Repair = Repair { force: true, accept_loss: true, dry_run: false };
 
 #[allow(unused_imports)] // not in every program
@@ -52,7 +52,7 @@ pub fn log(first: u64, events: &[Event]) -> Vec<u8> {
     std::iter::once(header(first)).chain(deeds).collect::<Vec<_>>().concat()
 }
 
-/// Where the deeds of a log begin, and where the last one ends.
+/// The begins of the deeds of a log, and the end of the last deed.
 pub fn borders(events: &[Event]) -> Vec<u64> {
     let mut borders = vec![16];
     for (_, jam) in events {
@@ -76,7 +76,7 @@ impl Random {
     }
 }
 
-/// The event that a number stands for: the same in writers and checkers, without zeros at its ends.
+/// The event with a number: the same in writers and checkers, without zeros at its ends.
 pub fn event_of(number: u64, longest: u64) -> Event {
     let mut random = Random(number);
     let len = random.below(longest + 1);
@@ -89,7 +89,7 @@ pub fn events(count: u64, longest: u64) -> Vec<Event> {
     (1..=count).map(|number| event_of(number, longest)).collect()
 }
 
-/// A file system in memory, and options that use it.
+/// A file system in memory, and options with the file system.
 pub fn memory() -> (Memory, Options) {
     let memory = Memory::new();
     let options = Options::new().durability(Durability::Manual).storage(Arc::new(memory.clone()));
@@ -110,7 +110,7 @@ pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>>
     files
 }
 
-/// Deeds up to the first error, and that error.
+/// Deeds up to the first error, and the error.
 pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
     let (mut deeds, mut failed) = (Vec::new(), None);
     let iter = match book.iter(..) {
@@ -135,12 +135,12 @@ pub fn drain(mut cursor: deedbook::Cursor<deedbook::book::BookFormat>) -> Result
     Ok(deeds)
 }
 
-/// The deeds without their numbers.
+/// The deeds without numbers.
 pub fn contents(deeds: &[Deed]) -> Vec<Event> {
     deeds.iter().map(|deed| (deed.mug, deed.jam.clone())).collect()
 }
 
-/// Everything that a book gives, damage passed over.
+/// All deeds of a book, past damage.
 pub fn read_past_damage(book: &Book) -> Vec<Deed> {
     let mut cursor = book.cursor(.., OnCorrupt::Skip).unwrap();
     let mut deeds = Vec::new();
@@ -150,7 +150,7 @@ pub fn read_past_damage(book: &Book) -> Vec<Deed> {
                 deeds.push(Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() })
             }
             Ok(None) => return deeds,
-            // The end of the log is lost: there is nothing to pass over.
+            // The end of the log is lost: nothing follows the damage.
             Err(error) if error.offset() == Some(book.end().unwrap()) => return deeds,
             Err(error) => panic!("{error}"),
         }
@@ -165,7 +165,7 @@ pub fn rescue(from: &Path, to: &Path, options: &Options) -> SalvageReport {
     options.salvage(from, to).unwrap()
 }
 
-/// A new book with these events, synced and closed.
+/// A new book with the events, synced and closed.
 pub fn make(path: &Path, options: &Options, events: &[Event]) {
     let book = options.open(path, Mode::Create).unwrap();
     for (mug, jam) in events {
@@ -174,7 +174,7 @@ pub fn make(path: &Path, options: &Options, events: &[Event]) {
     book.close().unwrap();
 }
 
-/// This test binary once more, in a role: it it runs one test only, which looks at the role.
+/// This test binary again, in a role: the process runs a single test, which reads the role.
 pub fn in_role(test: &str, role: &str, path: &Path) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
@@ -184,20 +184,20 @@ pub fn in_role(test: &str, role: &str, path: &Path) -> std::process::Command {
     command
 }
 
-/// The role that this process was started for.
+/// The role of this process.
 pub fn role() -> Option<(String, PathBuf)> {
     let role = std::env::var("DEEDBOOK_ROLE").ok()?;
     Some((role, PathBuf::from(std::env::var_os("DEEDBOOK_PATH")?)))
 }
 
-/// Run something that must not hang.
+/// Run a function that must not hang.
 pub fn quickly<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(what()));
     wait.recv_timeout(std::time::Duration::from_secs(20)).expect("hangs, or panicked")
 }
 
-/// The project's golden files, if they are there.
+/// The project's golden files, if they exist.
 pub fn golden() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden/book");
     if path.is_dir() {

@@ -1,11 +1,11 @@
-//! Things in place of a log's files, and file systems that end.
+//! Symbolic links and other objects in place of a log's files, and small file systems.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether this process may do everything, so that permissions stop nothing.
+/// Whether this process runs as root, so permissions stop nothing.
 pub fn is_root() -> bool {
     // SAFETY: a system call without arguments.
     #[allow(unsafe_code)]
@@ -14,11 +14,11 @@ pub fn is_root() -> bool {
     }
 }
 
-/// What is no regular file.
+/// Objects that are no regular files.
 pub const KINDS: [&str; 6] = ["symlink", "dangling", "directory", "fifo", "device", "socket"];
 
-/// Put a thing of this kind in the place of `target`; `elsewhere` is what a link names. `false`: this
-/// system does not allow it here.
+/// Put an object of the kind in the place of `target`; a link points to `elsewhere`. `false`: the system does not allow
+/// it here.
 pub fn put_instead(kind: &str, target: &Path, elsewhere: &Path) -> bool {
     match target.is_dir() {
         true => fs::remove_dir_all(target).unwrap(),
@@ -27,7 +27,7 @@ pub fn put_instead(kind: &str, target: &Path, elsewhere: &Path) -> bool {
     put(kind, target, elsewhere)
 }
 
-/// Not a regular file, at a path that is free. `false`: this system does not allow it here.
+/// Put a non-regular file at a free path. `false`: the system does not allow it here.
 fn put(kind: &str, path: &Path, elsewhere: &Path) -> bool {
     let run = |program: &str, args: &[&str]| {
         Command::new(program).arg(path).args(args).output().is_ok_and(|done| done.status.success())
@@ -66,7 +66,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Mount a file system in memory, where that is allowed.
+/// Mount a file system in memory. `false`: not allowed.
 pub fn mount(options: &str, at: &Path) -> bool {
     let arguments = ["-t", "tmpfs", "-o", options, "deedbook-test"];
     let done = Command::new("mount").args(arguments).arg(at).output();

@@ -1,4 +1,4 @@
-//! A disk whose calls are counted, and may fail. It syncs nothing, as no power is cut here.
+//! A disk with a counter for calls, some of which fail. Syncs do nothing, because here no power is cut.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use deedbook::storage::{Disk, File, Storage};
 
 use crate::support::around::{Around, Between};
 
-/// What is asked before a call: its number, from 1 on, and the path. An error is the call's.
+/// Runs before a call, with the number of the call, from 1 on, and the path. The call returns its error.
 type Before = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
 
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct Asking {
     synced: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
-/// The disk, with something that is done before each call that may fail.
+/// The disk, with a function before each call.
 pub type Watched = Around<Asking>;
 
 impl Watched {
@@ -30,7 +30,7 @@ impl Watched {
         Self::on(Disk, Asking { calls, before: Arc::new(before), synced })
     }
 
-    /// Fails the call with this number; with `dead` all after it, too, as if the process had ended.
+    /// Fails the call with this number. With `dead`, all later calls fail, too, as if the process had ended.
     pub fn failing(at: u64, dead: bool) -> Self {
         Self::new(move |call, _| match call == at || (dead && call > at) {
             true => Err(io::ErrorKind::Other.into()),

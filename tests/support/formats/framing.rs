@@ -1,8 +1,8 @@
-//! The byte layouts of `FORMAT.md` once more, without a line of the crate.
+//! The byte layouts of `FORMAT.md` again, without a line of the crate.
 
 pub use crate::support::plain::{crc32, crc32c};
 
-/// How records are framed.
+/// The framing of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Length 8, tag 4, payload, CRC-32 4, length 8; the length counts tag and payload.
@@ -15,13 +15,13 @@ pub enum Framing {
     Toy,
 }
 
-/// What stands at some byte.
+/// The contents at some byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A record of so many bytes whose checksum holds.
+    /// A record of this many bytes with a correct checksum.
     Intact(usize),
-    /// Something else. Its head may claim so many bytes for the whole record; `agrees`: and a
-    /// trailer at their end says the same.
+    /// Not an intact record. The head may claim a length for the whole record; `agrees`: a trailer at the claimed end
+    /// has the same length.
     Bad { claim: Option<usize>, agrees: bool },
 }
 
@@ -67,7 +67,7 @@ impl Framing {
         }
     }
 
-    /// The limit of a payload that nothing else is said of.
+    /// The default limit of a payload.
     pub fn limit(self) -> usize {
         match self {
             Self::Book | Self::Slots => (1 << 32) - 4,
@@ -75,7 +75,7 @@ impl Framing {
         }
     }
 
-    /// What stands before the first record of a log that begins with record `first`.
+    /// The bytes before the first record of a log that begins with record `first`.
     pub fn file_header(self, first: u64) -> Vec<u8> {
         match self {
             Self::Book => [&b"KOOB\x01\0\0\0"[..], &first.to_le_bytes()].concat(),
@@ -96,8 +96,8 @@ impl Framing {
         }
     }
 
-    /// The bytes that these suites foretell: not the slots, which count what was appended (`tests/slots`
-    /// has a model of them).
+    /// The bytes that these suites predict: not the slots, which count the appended records (`tests/slots` has a model
+    /// of them).
     pub fn foretold(self, space: &[u8]) -> &[u8] {
         match self {
             Self::Slots => space.get(self.start()..).unwrap_or_default(),
@@ -150,7 +150,7 @@ impl Framing {
         }
     }
 
-    /// Size of the record at `at` by its head alone, if that is a possible one.
+    /// Size of the record at `at` by its head alone, if the size is possible.
     fn claimed(self, bytes: &[u8], at: usize, limit: usize) -> Option<usize> {
         let head = bytes.get(at..)?;
         let payload = match self {
@@ -165,7 +165,7 @@ impl Framing {
         Some(payload + self.around())
     }
 
-    /// Where the record that ends at `end` begins, by what stands before `end` alone.
+    /// The begin of the record that ends at `end`, by the bytes before `end` alone.
     pub fn start_by_trailer(self, bytes: &[u8], end: usize) -> Option<usize> {
         if !self.is_book() || end > bytes.len() {
             return None;

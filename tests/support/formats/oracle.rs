@@ -1,30 +1,30 @@
-//! What every reader of a damaged log must give: the rules, without a line of the crate.
+//! The right answer of every reader of a damaged log: the rules, without a line of the crate.
 //!
 //! 1. Above the end of an *open* mark nothing was acknowledged: the first damage there ends the log.
-//!    A closed mark says nothing of what follows its end.
-//! 2. A damaged record whose framing is intact (its length leads to an intact record, a known border
-//!    or the end of the data; or its trailer leads back to it) is one lost record; the one after it
-//!    is proved as in 3.
-//! 3. Otherwise the next record is *proved* if the chain of records from it reaches a known border or
+//!    A closed mark says nothing about the bytes after its end.
+//! 2. A damaged record with an intact framing is one lost record. Intact: the length leads to an intact
+//!    record, a known border or the end of the data, or the trailer leads back to the record's begin.
+//!    The next record is proved as in 3.
+//! 3. Otherwise the next record is *proved* if its chain of records reaches a known border or
 //!    the end of the data exactly, or outlives the longest record that could begin at the damage.
-//! 4. What lies inside the stretch that the damaged record's head claims is given only if a chain
-//!    from inside it is proved, which refutes the claim. Else only a salvage copies it.
-//! 5. After that stretch, or without a claim, unproved records are given too.
-//! 6. Of a record that may be torn, because its head claims more than there is, the payload may hold
-//!    all that follows: nothing is proved there, but the records are given.
-//! 7. Where no length follows a record, and its checksum holds with one bit of its length changed, it
-//!    ends where that says. If that is before the end that its head claims, a chain must prove it.
+//! 4. The damaged record's head claims a stretch. Readers return records inside the stretch only if a
+//!    chain from inside is proved, which refutes the claim. Otherwise only a salvage copies them.
+//! 5. After the stretch, or without a claim, readers also return unproved records.
+//! 6. A record whose head claims more bytes than exist may be torn, and its payload may hold all later
+//!    bytes: nothing is proved there, but readers return the records.
+//! 7. A damaged record without a length at its end may match its checksum with one changed bit in its
+//!    length. The changed length then decides. If it ends before the claimed end, a chain must prove it.
 
 use std::cell::Cell;
 
 use crate::support::formats::framing::{Framing, Parsed};
 
-/// What is known beside the bytes.
+/// The facts known from the sidecar.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Bytes known to lie between records: entries of the index, the end of the mark.
+    /// Borders between records: entries of the index, the end of the mark.
     pub borders: Vec<usize>,
-    /// The end of a mark that was not closed.
+    /// The end of an open mark.
     pub durable: Option<usize>,
     /// The end of a mark.
     pub acknowledged: Option<usize>,
@@ -38,11 +38,11 @@ pub struct Piece {
     pub at: usize,
     pub len: usize,
     pub proved: bool,
-    /// It may lie inside a damaged record: only a salvage gives it.
+    /// The record may lie inside a damaged record: only a salvage returns it.
     pub enclosed: bool,
 }
 
-/// A damaged stretch, and where the readers go on.
+/// A damaged stretch, and the place where the readers continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     pub at: usize,
@@ -58,13 +58,13 @@ pub struct Answer {
     pub valid_end: usize,
     /// The valid prefix ends below the mark.
     pub lost: bool,
-    /// The rules leave room, because lengths or trailers agree by chance: then readers must agree
-    /// with each other, but not with this.
+    /// The rules allow several answers, because lengths or trailers agree by chance. Readers must then agree with each
+    /// other, but not with this answer.
     pub ambiguous: bool,
 }
 
 impl Answer {
-    /// What readers give.
+    /// The pieces that readers return.
     pub fn given(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(|piece| !piece.enclosed)
     }
@@ -75,8 +75,8 @@ impl Answer {
     }
 }
 
-/// The answer for some bytes. `edges` are where the records that were appended begin, and where the
-/// last one ends: used only to see what the rules cannot decide.
+/// The answer for some bytes. `edges` are the begins of the appended records and the end of the last record. They only
+/// show where the rules cannot decide.
 pub fn answer(
     framing: Framing,
     bytes: &[u8],
@@ -137,7 +137,7 @@ struct Log<'a> {
     edges: &'a [usize],
     e: &'a Evidence,
     ambiguous: &'a Cell<bool>,
-    /// A damaged record claimed more than there is.
+    /// A damaged record claimed more bytes than exist.
     torn: &'a Cell<bool>,
 }
 
@@ -161,19 +161,19 @@ impl Log<'_> {
         self.e.borders.iter().filter(there).min().copied()
     }
 
-    /// Whether the data ends there; a deed's own length ends in zeros.
+    /// Whether the data ends at `at`; a deed's own length ends in zeros.
     fn is_end(&self, at: usize) -> bool {
         let zeros = if self.framing.is_book() { 7 } else { 0 };
         at == self.bytes.len() || (self.data_end..=self.data_end + zeros).contains(&at)
     }
 
-    /// Whether a record that ends there leads on.
+    /// Whether a record that ends at `end` leads to an intact record or to the end.
     fn leads(&self, end: usize) -> bool {
         let known = self.e.borders.contains(&end) || self.is_end(end) || self.is_intact(end);
         end <= self.bytes.len() && known
     }
 
-    /// Where the damaged record at `at` ends, if its own lengths say.
+    /// The end of the damaged record at `at`, by its own lengths.
     fn end_by_framing(&self, at: usize) -> Option<usize> {
         let Parsed::Bad { claim, agrees } = self.parse(at) else { return None };
         let most = self.border_from(at + 1).unwrap_or(self.bytes.len());
@@ -185,7 +185,7 @@ impl Log<'_> {
         trailed.or(claimed.filter(|&end| agrees || self.leads(end)))
     }
 
-    /// Where the damaged record at `at` ends, if its checksum holds with one bit of its length changed.
+    /// The end of the damaged record at `at`, if its checksum matches with one changed bit in the length.
     fn end_by_one_bit(&self, at: usize, most: usize) -> Option<usize> {
         if self.framing.is_book() {
             return None;
@@ -214,7 +214,7 @@ impl Log<'_> {
         }
         let border = self.border_from(at + 1);
         let most = border.unwrap_or(self.bytes.len());
-        // A length that leads over a known border is none.
+        // A length that crosses a known border is wrong.
         let claimed = claim.map(|len| at.saturating_add(len));
         let claimed = claimed.filter(|&end| border.is_none_or(|border| end <= border));
         let is_torn = claimed.is_some_and(|end| end > self.data_end && !self.is_end(end));
@@ -244,8 +244,8 @@ impl Log<'_> {
             None => border.map(|border| (border, true)),
         };
         let is_wrong = |(next, proved): (usize, bool)| {
-            // A damaged record at a border: one stretch or two. A chain that ends by chance where
-            // the data does: the inside of a record cut off exactly there.
+            // Damage at a border counts as one stretch or two. A chain may end by chance at the end of the data: inside
+            // a record that was cut off exactly there.
             let is_damaged = next < self.bytes.len() && !self.is_intact(next);
             is_damaged || (proved && !self.edges.contains(&next))
         };
@@ -255,7 +255,7 @@ impl Log<'_> {
         found
     }
 
-    /// The intact records in a stretch, the first one first.
+    /// The intact records in a stretch, in order.
     fn inside(&self, mut at: usize, end: usize) -> Vec<Piece> {
         let mut pieces = Vec::new();
         while at < end {
@@ -284,7 +284,7 @@ impl Log<'_> {
             }
             match border {
                 Some(border) if at > border => {
-                    // Across a known border: certainly none of the log's.
+                    // Across a known border: certainly no record of the log.
                     self.ambiguous.set(true);
                     return false;
                 }

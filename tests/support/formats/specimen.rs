@@ -1,4 +1,4 @@
-//! Logs to break: their files, what was appended, and what of it was acknowledged.
+//! Logs to break: the files, the appended records, and the acknowledged records.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::support::formats::subject::{At, Event, Format, How, MANUAL};
 
 pub const DIR: &str = "/log";
 
-/// A file system in memory, and where a log of a format lies on it.
+/// A file system in memory, and the place of a log on it.
 pub fn in_memory(format: &dyn Format) -> (Memory, At) {
     let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
     path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
@@ -23,7 +23,7 @@ pub fn in_memory(format: &dyn Format) -> (Memory, At) {
     (memory, at)
 }
 
-/// Files of a file system in memory, with their inodes: a mark notes the log's.
+/// Files of a file system in memory, with their inodes: a mark notes the log's inode.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Files {
     pub bytes: BTreeMap<PathBuf, Vec<u8>>,
@@ -50,7 +50,7 @@ impl Files {
         }
     }
 
-    /// The same files with the same inodes in a file system of their own.
+    /// The same files with the same inodes in a new file system.
     pub fn restore(&self) -> Memory {
         let (memory, spare) = (Memory::new(), Path::new("/spare"));
         let inode = |path: &PathBuf| self.inodes.get(path).copied().unwrap_or(u64::MAX);
@@ -77,13 +77,13 @@ impl Files {
         files
     }
 
-    /// The same, but the log's files are others: the log was copied together with what lies beside it.
+    /// The same with new inodes of the log's files: the log was copied together with its sidecar.
     pub fn copied(mut self) -> Self {
         self.inodes.retain(|path, _| is_beside(path));
         self
     }
 
-    /// The same with this file beside the log from others.
+    /// The same with a sidecar file of the others.
     pub fn with_beside(&self, others: &Self, name: &str) -> Self {
         let mut files = self.clone();
         for (path, bytes) in &others.bytes {
@@ -107,7 +107,7 @@ impl Files {
         found.find(|(path, _)| path.ends_with(name)).map(|(_, bytes)| bytes)
     }
 
-    /// The log's bytes as one; zeros where a segment is missing or short.
+    /// The log's bytes in one piece; zeros if a segment is missing or short.
     pub fn space(&self, format: &dyn Format) -> Vec<u8> {
         let path = format.path_in(Path::new(DIR));
         let Some(size) = format.segment_bytes().map(|size| size as usize) else {
@@ -115,7 +115,7 @@ impl Files {
         };
         let mut space = Vec::new();
         for (path, bytes) in &self.bytes {
-            // A name of a segment that no log can have is none of its bytes.
+            // A segment with an impossible name holds no bytes of the log.
             if let Some(index) = segment_index(path).filter(|&index| index < 1 << 32) {
                 space.resize(space.len().max(index * size), 0);
                 space.truncate(index * size);
@@ -153,12 +153,12 @@ pub fn segment_index(path: &Path) -> Option<usize> {
     path.file_name()?.to_str()?.strip_suffix(".wal")?.parse().ok()
 }
 
-/// What lies beside the log.
+/// The sidecar of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// The mark of a writer that synced so many records, appended the rest and died.
     Open(usize),
-    /// The mark of a writer that closed the log with so many; another program appended the rest.
+    /// The mark of a writer that closed the log with so many records; another program appended the rest.
     Closed(usize),
     Nothing,
 }
@@ -169,18 +169,18 @@ pub fn besides(records: usize) -> [Beside; 6] {
     [Open(records), Open(records / 2), Open(0), Closed(records), Closed(records / 2), Nothing]
 }
 
-/// A log that is not damaged yet.
+/// A log before the damage.
 pub struct Specimen<'a> {
     pub format: &'a dyn Format,
     pub how: How,
     pub events: Vec<Event>,
-    /// Where the records begin, and where the last one ends.
+    /// The begins of the records, and the end of the last record.
     pub edges: Vec<usize>,
     pub space: Vec<u8>,
     pub files: Files,
     pub beside: Beside,
     pub evidence: Evidence,
-    /// All of the undamaged log as one part.
+    /// The whole undamaged log as a single part.
     pub part: OnceCell<Split>,
 }
 
@@ -258,7 +258,7 @@ impl<'a> Specimen<'a> {
         self.format.path_in(Path::new(DIR))
     }
 
-    /// What must be read from these bytes.
+    /// The right answer of a reader for these bytes.
     pub fn answer(&self, space: &[u8]) -> Answer {
         answer(self.format.framing(), space, self.edges[0], &self.edges, &self.evidence)
     }

@@ -1,8 +1,7 @@
-//! A log format as the suites see it, on any file system: what it can do, and every way to read it.
+//! A log format as the suites see it, on any file system: its operations, and every way to read it.
 //!
-//! A further format plugs in with one implementation of [`Format`] and [`Log`]; see `book.rs`, and
-//! `wal.rs` for one that can drop records at both ends. Nothing else in this directory knows a format's
-//! types.
+//! To add a format, implement [`Format`] and [`Log`]; see `book.rs`, and `wal.rs` for a format that can drop records at
+//! both ends. Nothing else in this directory knows a format's types.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,11 +22,11 @@ use crate::support::formats::framing::Framing;
 /// One record as read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its number, or its position in a log that has no numbers; `None` where it is not known.
+    /// The number, or the position in a log without numbers; `None` if unknown.
     pub ordinal: Option<u64>,
-    /// The byte at which it begins; 0 in a format that does not say.
+    /// The first byte of the record; 0 in a format without offsets.
     pub offset: u64,
-    /// A number stored beside the payload; 0 in a format without one.
+    /// A number next to the payload; 0 in a format without tags.
     pub tag: u32,
     pub bytes: Vec<u8>,
 }
@@ -48,13 +47,13 @@ impl std::fmt::Debug for Record {
 /// Tag and payload.
 pub type Event = (u32, Vec<u8>);
 
-/// What one way of reading gave.
+/// The result of one way of reading.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub records: Vec<Record>,
-    /// The stretches passed over.
+    /// The damaged stretches.
     pub damages: Vec<Damage>,
-    /// What ended it.
+    /// The final error.
     pub error: Option<Error>,
 }
 
@@ -77,7 +76,7 @@ pub fn on_corrupt(skip: bool) -> OnCorrupt {
     if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
 }
 
-/// How a log is opened.
+/// The options for opening a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     pub durability: Durability,
@@ -91,13 +90,13 @@ pub const ALWAYS: How = How { durability: Durability::Always, ..MANUAL };
 pub const ACKNOWLEDGED: How = How { recovery: Recovery::Acknowledged, ..MANUAL };
 
 impl How {
-    /// Whether what nobody acknowledged is cut.
+    /// Whether opening removes unacknowledged records.
     pub fn acknowledged(self) -> bool {
         self.recovery == Recovery::Acknowledged
     }
 }
 
-/// Where a log lies.
+/// The place of a log.
 #[derive(Clone, Debug)]
 pub struct At {
     pub storage: Arc<dyn Storage>,
@@ -130,7 +129,7 @@ pub trait Format: Sync {
     fn head_bytes(&self) -> u64 {
         self.framing().head() as u64
     }
-    /// Where the log lies below a directory.
+    /// The place of the log below a directory.
     fn path_in(&self, dir: &Path) -> PathBuf {
         dir.to_path_buf()
     }
@@ -140,8 +139,7 @@ pub trait Format: Sync {
     /// The number of the first record of a new log.
     fn first_ordinal(&self) -> u64;
     fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64;
-    /// A record as it is read back, if it is appended after `last`, or as the first one, whose number
-    /// is `first`.
+    /// A record as it is read back after an append: after `last`, or as the first record with the number `first`.
     fn record_after(&self, last: Option<&Record>, first: u64, tag: u32, bytes: &[u8]) -> Record {
         let len = |last: &Record| self.framing_bytes() + last.bytes.len() as u64;
         let ordinal =
@@ -155,7 +153,7 @@ pub trait Format: Sync {
     }
 
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
-    /// A full check, without reading again what is known to be intact.
+    /// A full check, without the parts that are known to be intact.
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport>;
     fn check_part(&self, _part: &Split, _at: &At, _how: How) -> Result<PartReport> {
@@ -177,7 +175,7 @@ pub trait Format: Sync {
         log
     }
 
-    /// Only what cuts no intact record and accepts no loss.
+    /// A repair that removes no intact record and accepts no loss.
     fn repair(&self, at: &At, how: How) -> Result<RepairReport> {
         self.repair_as(at, how, Repair::default())
     }
@@ -186,16 +184,15 @@ pub trait Format: Sync {
         self.open(at, Mode::Read, MANUAL)
     }
 
-    /// The file that holds the log's first byte, below the log's path.
+    /// The file with the log's first byte, below the log's path.
     fn first_file(&self, path: &Path) -> PathBuf;
 
-    /// The files with its records, the first one first, and the byte of the log at which each
-    /// begins.
+    /// The record files, in order, and the first byte of each in the log.
     fn files(&self, _storage: &dyn Storage, path: &Path) -> Vec<(PathBuf, u64)> {
         vec![(self.first_file(path), 0)]
     }
 
-    /// What lies beside a log.
+    /// The sidecar of a log.
     fn sidecar(&self, path: &Path) -> PathBuf {
         path.join(".deedbook")
     }
@@ -206,7 +203,7 @@ pub trait Log: Send + Sync {
     /// Returns the ordinal.
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
     fn append_batch(&self, events: &[Event]) -> Result<u64>;
-    /// Append a payload of so many bytes, which its reader gives.
+    /// Append a payload of `len` bytes from a reader.
     fn append_from(&self, _tag: u32, _len: u64, _payload: &mut dyn Read) -> Result<u64> {
         unsupported("append_from")
     }
@@ -214,7 +211,7 @@ pub trait Log: Send + Sync {
     fn read_in_parts(&self, _ordinal: u64) -> (Vec<u8>, Result<()>) {
         (Vec::new(), unsupported("read_in_parts"))
     }
-    /// One by itself, several as a batch.
+    /// A single event by `append`, several as a batch.
     fn append_all(&self, events: &[Event]) -> Result<u64> {
         match events {
             [(tag, bytes)] => self.append(*tag, bytes),
@@ -228,9 +225,9 @@ pub trait Log: Send + Sync {
     /// Byte after the last record.
     fn end(&self) -> Result<u64>;
     fn refresh(&self) -> Result<()>;
-    /// The ordinal after the last record that is known to be durable.
+    /// The ordinal after the last record known to be durable.
     fn durable(&self) -> Result<Option<u64>>;
-    /// Number of the next record, where an empty log can have any.
+    /// Number of the next record, if an empty log can have any.
     fn next_ordinal(&self) -> Result<Option<u64>> {
         Ok(None)
     }
@@ -239,7 +236,7 @@ pub trait Log: Send + Sync {
     fn read(&self, ordinal: u64) -> Result<Event>;
     /// Records `from..to`, by ordinal.
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
-    /// The same, the last one first.
+    /// The same in reverse order.
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
         let mut walk = self.forward(from, to, false);
         walk.records.reverse();
@@ -248,11 +245,11 @@ pub trait Log: Send + Sync {
     fn read_all(&self) -> Result<Vec<Record>> {
         self.forward(None, None, false).all()
     }
-    /// None in a format without parts.
+    /// Empty in a format without parts.
     fn parts(&self, _bytes: u64) -> Result<Vec<Split>> {
         Ok(Vec::new())
     }
-    /// Each part, read without the handle; all of a log that has none.
+    /// Each part, read without the handle; the whole log in a format without parts.
     fn splits(
         &self,
         _bytes: u64,
@@ -279,7 +276,7 @@ pub trait Log: Send + Sync {
         unsupported("splits_between")
     }
 
-    /// Everything from the first record on, a step of `reach` at a time.
+    /// All records, a step of `reach` at a time.
     fn steps(&self, reach: &Reach, skip: bool) -> Walk {
         let mut walk = Walk::default();
         let mut read = || -> Result<()> {
@@ -304,11 +301,11 @@ pub trait Log: Send + Sync {
         Walk { error, ..walk }
     }
 
-    /// Batches are made of what any cursor gives.
+    /// Batches are made from the records of a cursor.
     fn arrow(&self, skip: bool) -> Walk {
         self.forward(None, None, skip)
     }
-    /// What a follower gives that waits so long for each record.
+    /// The records of a follower that waits `wait` for each record.
     fn follow_for(&self, _wait: Duration) -> Walk {
         unsupported("follow").unwrap_or_else(Walk::failed)
     }
@@ -319,15 +316,15 @@ pub trait Log: Send + Sync {
 
     fn duplicate(&self) -> Box<dyn Log>;
 
-    /// Drop the records before the one with this number; with the next one's, all.
+    /// Drop the records before the record with this number; with the next number, all.
     fn truncate_before(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_before")
     }
-    /// Drop the records after the one with this number.
+    /// Drop the records after the record with this number.
     fn truncate_after(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_after")
     }
-    /// Drop the record with this number and those after it.
+    /// Drop the record with this number and all later records.
     fn truncate_from(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_from")
     }
@@ -352,7 +349,7 @@ pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
     }
 }
 
-/// All that a cursor gives.
+/// All records of a cursor.
 macro_rules! walked {
     ($cursor:expr $(, $wait:expr)?) => {
         match $cursor {
@@ -362,7 +359,7 @@ macro_rules! walked {
     };
 }
 
-/// All that a cursor gives, and the damage that it passed over.
+/// All records of a cursor, and the damage on the way.
 macro_rules! drained {
     ($cursor:expr) => {
         match $cursor {
@@ -398,7 +395,7 @@ macro_rules! methods_of_the_handle {
 
 pub(crate) use {drained, methods_of_the_handle, walked};
 
-/// The parts that a reader gives, up to the first error.
+/// The parts from a reader, up to the first error.
 pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>, Result<()>) {
     let (mut block, mut got) = (vec![0; 300 << 10], Vec::new());
     loop {
@@ -410,7 +407,7 @@ pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>,
     }
 }
 
-/// Whether a damage's next intact record is proved to be the log's; `None`: it does not say.
+/// Whether the next intact record after a damage is proved to be the log's; `None`: unknown.
 pub fn next_proved(damage: &Damage) -> Option<bool> {
     Some(damage.next_proved)
 }

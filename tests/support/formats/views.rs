@@ -10,7 +10,7 @@ use crate::support::common::{event_of, read_file, write_file};
 use crate::support::formats::specimen::{Beside, Specimen};
 use crate::support::formats::subject::{At, Event, Format, MANUAL, Walk};
 
-/// Records of so many bytes, none of which looks like a possible length.
+/// Records of `len` bytes. No payload looks like a possible length.
 pub fn plain(count: usize, len: usize) -> Vec<Event> {
     let event = |i: usize| {
         let (tag, _) = event_of(i as u64, 0);
@@ -35,7 +35,7 @@ pub fn broken<'a>(
     (specimen, memory, at)
 }
 
-/// Make the log a copy of itself: its first file is another one, and the mark names the old one.
+/// Make the log a copy of itself: its first file is new, and the mark names the old file.
 pub fn copy_in_place(format: &dyn Format, at: &At) {
     let file = format.first_file(&at.path);
     let copy = file.with_extension("copy");
@@ -43,10 +43,10 @@ pub fn copy_in_place(format: &dyn Format, at: &At) {
     at.storage.rename(&copy, &file).unwrap();
 }
 
-/// As far as the log is written.
+/// To the end of the log.
 pub const WRITTEN: Reach = Reach { to: None, records: None, bytes: None, durable: false };
 
-/// What each way gives, damage passed over.
+/// The records of each way, past damage.
 pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {
     let log = format.read(at).unwrap();
     let joined = |bytes: u64| {
@@ -68,7 +68,7 @@ pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {
     ]
 }
 
-/// Every way gives the records with these numbers, and a salvage copies them.
+/// Every way returns the records with the `expected` numbers, and a salvage copies them.
 #[track_caller]
 pub fn all_give(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> SalvageReport {
     let format = specimen.format;
@@ -85,7 +85,7 @@ pub fn all_give(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> Salvage
     salvages(specimen, at, expected)
 }
 
-/// A salvage copies the records with these numbers, and says so.
+/// A salvage copies the records with the `expected` numbers, and reports their count.
 #[track_caller]
 pub fn salvages(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> SalvageReport {
     let format = specimen.format;
@@ -102,12 +102,12 @@ pub fn salvages(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> Salvage
     report
 }
 
-/// All numbers below `count` but these.
+/// All numbers below `count` except `lost`.
 pub fn all_but(count: usize, lost: &[usize]) -> Vec<usize> {
     (0..count).filter(|i| !lost.contains(i)).collect()
 }
 
-/// Those whose bytes are what they were.
+/// The records whose bytes are unchanged.
 pub fn unharmed(specimen: &Specimen<'_>, space: &[u8]) -> Vec<usize> {
     let is_there = |i: &usize| {
         let place = specimen.edges[*i]..specimen.edges[*i + 1];

@@ -1,5 +1,4 @@
-//! The write-ahead log as a format of these suites: as one file, and in segments so small that
-//! records span them.
+//! The write-ahead log as a format of the suites: as a single file, and in segments so small that records span several.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -27,10 +26,10 @@ pub struct WalFormat {
     pub layout: Option<Layout>,
 }
 
-/// Whatever layout is there.
+/// Any existing layout.
 pub const ANY: WalFormat = WalFormat { name: "wal", layout: None };
 pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Some(Layout::Single) };
-/// Segments of which a record can have many.
+/// Segments so small that a record can span many.
 pub const TINY: WalFormat = WalFormat::segmented("wal-segments-64", 64);
 pub const SEGMENTS: WalFormat = WalFormat::segmented("wal-segments-100000", 100_000);
 

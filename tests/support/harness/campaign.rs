@@ -11,7 +11,7 @@ use super::{Steps, Subject, hash, mix};
 use crate::support::crashes::{Counts, Explorer, Plan, all_after, by_chance};
 use crate::support::report;
 
-/// How histories are run, and how many steps fewer those of all have.
+/// The configurations, and by how many steps their short histories are shorter.
 const CONFIGS: [(&str, usize); 8] = [
     ("manual", 0),
     ("always", 0),
@@ -22,19 +22,19 @@ const CONFIGS: [(&str, usize); 8] = [
     ("bytes", 1),
     ("none", 1),
 ];
-/// States of a moment at which a block of the index is in flight: hundreds of sectors.
+/// States of a moment with a block of the index in flight: hundreds of sectors.
 const PER_MOMENT_BLOCKS: u64 = 4;
-/// Steps after those that close blocks, at most: there are many calls in each.
+/// Most steps after the steps that close blocks: each makes many calls.
 const STEPS_BLOCKS_MAX: usize = 2;
 
-/// A history, from which step on it is crashed, and how many states of each moment are tried.
+/// A history, the first step with crashes, and the states tried of each moment.
 struct Task {
     history: String,
     from: usize,
     per_moment: u64,
 }
 
-/// What became of one configuration.
+/// The result of one configuration.
 struct Outcome {
     config: &'static str,
     short: Counts,
@@ -43,8 +43,8 @@ struct Outcome {
     failures: Vec<String>,
 }
 
-/// Crash all short histories, and longer ones by chance until there are states enough; write what
-/// was counted. Panics with how to see each failure again.
+/// Crash all short histories, and longer histories by chance until there are enough states; write the counts. Panics
+/// with the settings that repeat each failure.
 pub fn crash(subject: &Subject) {
     let share = subject.steps.share;
     let states = report::of_tier("DEEDBOOK_CRASH_STATES") / share;
@@ -58,7 +58,7 @@ pub fn crash(subject: &Subject) {
     let work = || {
         while let Some(&(config, fewer)) = CONFIGS.get(next.fetch_add(1, Ordering::Relaxed)) {
             if subject.appends_sync && Config::named(config).how.acknowledged() {
-                // A crash within such an append may leave more than was acknowledged before.
+                // A crash within an append may leave more records than were acknowledged before.
                 continue;
             }
             let campaign = Campaign { subject, config, states, seed };
@@ -89,12 +89,12 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    /// Every state of nearly every moment, unless only a few are wanted.
+    /// Every state of nearly every moment, unless the campaign wants only a few.
     fn per_moment(&self) -> u64 {
         (self.states / 1000).clamp(16, 1 << 12)
     }
 
-    /// All short histories. Their first steps are the last steps of shorter ones.
+    /// All short histories. Their first steps are the last steps of shorter histories.
     fn tasks(&self, steps: usize) -> Vec<Task> {
         let Steps { alphabet, families, blocks, .. } = self.subject.steps;
         let task = |per_moment| {
@@ -135,7 +135,7 @@ impl Campaign<'_> {
         };
         let going_on = tasks.iter().all(|task| check(&mut explorer, task));
         let short = explorer.counts;
-        // Longer ones by chance, until there are states enough.
+        // Longer histories by chance, until there are enough states.
         let configs = CONFIGS.len() as u64;
         let enough = self.states.max(short.states * configs + self.states / 4) / configs;
         let longer = self.subject.steps.longer;

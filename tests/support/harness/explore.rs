@@ -1,4 +1,4 @@
-//! Logs that crash in a history, and what has to be in each of them afterwards.
+//! Logs that crash in a history, and the check of their contents afterwards.
 
 use deedbook::storage::sim::Sim;
 use deedbook::{Durability, ErrorKind};
@@ -8,7 +8,7 @@ use super::history::{Moment, Run};
 use super::{Expect, How, Log, Record, Subject, files, judge, states, views};
 use crate::support::crashes::{Crash, World};
 
-/// Power cuts after a recovered log was appended to.
+/// Power cuts after an append to a recovered log.
 const THIRD_STATES: u64 = 3;
 
 /// The moments of a history from step `from` on; step 0 is the creation.
@@ -45,7 +45,7 @@ pub struct Crashed<'a> {
 impl World for Crashed<'_> {
     type Known = Moment;
 
-    /// Recover, judge, go on.
+    /// Recover, judge, continue.
     fn recover(&self, image: &Sim, moment: &Moment, crash: Crash) -> Result<(), String> {
         let how = self.how();
         let thorough = matches!(crash, Crash::Killed | Crash::PowerTwice);
@@ -69,7 +69,7 @@ impl World for Crashed<'_> {
             true => views::check_all(self.subject, &*log, &got)?,
             false => views::check_few(&*log, &got)?,
         }
-        // An earlier reader saw the same, and at least what was not cut on request.
+        // An earlier reader saw the same, or more if the recovery removes records on request.
         match peeked {
             Some(Ok(seen)) if seen.len() >= got.len() && (whole || seen == got) => {
                 judge(&seen, &found.records, found.acked, false)
@@ -83,7 +83,7 @@ impl World for Crashed<'_> {
         if !thorough {
             return Ok(());
         }
-        // What was found and what was appended since is acknowledged now.
+        // The found and the new records are acknowledged now.
         for (index, image) in states(&after, THIRD_STATES).iter().enumerate() {
             let there = |what| format!("crash after going on, state {index}: {what}");
             let log = self.open(image).map_err(there)?;
@@ -116,8 +116,7 @@ impl Crashed<'_> {
         opened.map_err(|error| format!("recovery refused: {error:?}"))
     }
 
-    /// Append to a log that was recovered, close it, open it again; returns the records and the
-    /// disk after the append.
+    /// Append to a recovered log, close it, open it again; returns the records and the disk after the append.
     fn go_on(
         &self,
         image: &Sim,
@@ -126,7 +125,7 @@ impl Crashed<'_> {
         found: &Expect,
         thorough: bool,
     ) -> Result<(Vec<Record>, Sim), String> {
-        // Where blocks of the index were closed, over them again, with other borders.
+        // Write again over closed blocks of the index, with other borders.
         let blocks = found.records.iter().any(|record| record.bytes.len() >= 30_000);
         let batch = match blocks {
             true => vec![(9999, vec![b'+'; 33_333]); 4],
@@ -160,7 +159,7 @@ impl Crashed<'_> {
         Ok((more, after))
     }
 
-    /// A log that lost its last record to another program is not taken for complete.
+    /// If another program removed the last record, the log does not count as complete.
     fn loss_is_reported(&self, image: &Sim, records: &[Record], end: u64) -> Result<(), String> {
         if records.len() < 2 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A scripted history on a disk with faults, held against the table of outcomes.
+//! A scripted history on a disk with faults, compared with the table of outcomes.
 
 use deedbook::storage::sim::{Fault, Sim, What};
 use deedbook::{Durability, Durable, Error, ErrorKind};
@@ -7,22 +7,22 @@ use super::config::Config;
 use super::history::Run;
 use super::{How, Subject, judge_any, mix};
 
-/// States that a power cut leaves, tried after each failure.
+/// States of a power cut, tried after each failure.
 const STATES: u64 = 12;
 
-/// What a run met.
+/// The faults and calls of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Met {
     /// Whether the fault struck at all.
     pub fired: bool,
     /// Storage calls of the run.
     pub calls: u64,
-    /// Calls that failed, by what the error says of the data.
+    /// Failed calls, by the error's answer on durability.
     pub refused: u64,
     pub unknown: u64,
 }
 
-/// Runs a script while a fault strikes, reopening where a user would.
+/// Runs a script while a fault strikes, and reopens the log when a user would.
 pub struct Script<'a> {
     pub subject: &'a Subject,
     pub config: Config,
@@ -31,8 +31,8 @@ pub struct Script<'a> {
 }
 
 impl Script<'_> {
-    /// Run it from creation on. After every failure and at the end: what was acknowledged is there,
-    /// after the death of the process and after a power cut, and the log goes on.
+    /// Run the script from creation on. After every failure and at the end, the acknowledged records survive a kill and
+    /// a power cut, and the log takes appends.
     pub fn run(&self, fault: Fault) -> Result<Met, String> {
         let mut run = Run::new(self.subject, self.config, self.nested);
         let disk = run.disk.clone();
@@ -48,7 +48,7 @@ impl Script<'_> {
             expect_typed(&error).map_err(|what| format!("step {op:?}: {what}"))?;
             let there = |what| format!("step {op:?} failed ({error:?}): {what}");
             if error.durable() == Some(Durable::No) {
-                // Rolled back, or never begun: it must never be seen.
+                // The append was rolled back, or never begun: readers must never see it.
                 run.records.truncate(before.max(run.acked));
                 met.refused += 1;
             } else {
@@ -58,7 +58,7 @@ impl Script<'_> {
                 }
             }
             self.survives(&run).map_err(there)?;
-            // A handle that takes no more is given up.
+            // Drop a handle that takes no more appends.
             let usable = op != 'r' && run.log().sync().is_ok();
             let mut readable = usable;
             if usable && self.config.how.durability != Durability::None {
@@ -86,8 +86,7 @@ impl Script<'_> {
         Ok(met)
     }
 
-    /// Open, a second time if need be; a disk that stays broken ends the script. What is found is
-    /// acknowledged from then on.
+    /// Open, at most twice; if the disk stays broken, the script ends. The found records are acknowledged from then on.
     fn reopen(&self, run: &mut Run<'_>) -> Result<bool, String> {
         for _ in 0..2 {
             let (records, acked) = (run.records.len(), run.acked);
@@ -98,7 +97,7 @@ impl Script<'_> {
                         Ok(got) => got,
                         Err(error) => {
                             expect_typed(&error)?;
-                            // Acknowledged by no handle, which could not read it.
+                            // No handle acknowledged the records: the handle could not read them.
                             run.acked = acked;
                             continue;
                         }
@@ -122,7 +121,7 @@ impl Script<'_> {
         Ok(false)
     }
 
-    /// What is there after the process's death, and after a power cut.
+    /// The records after a kill, and after a power cut.
     fn survives(&self, run: &Run<'_>) -> Result<(), String> {
         let killed = run.disk.kill();
         self.goes_on(&killed, run).map_err(|what| format!("process killed: {what}"))?;
@@ -146,7 +145,7 @@ impl Script<'_> {
         let next = log.next_ordinal().map_err(|e| fail("looking", e))?;
         judge_any(&got, next, &run.allowed(), false)?;
         log.append(1, b"more").map_err(|e| fail("appending", e))?;
-        // The power fails again: what was found and what was appended is acknowledged.
+        // The power fails again: the found and the new records are acknowledged.
         drop(log);
         let crashes = disk.crashes();
         let last = crashes.build(&crashes.nth(0));
@@ -169,7 +168,7 @@ impl Script<'_> {
     }
 }
 
-/// Whether an error is one that a broken disk may cause.
+/// Whether a broken disk may cause an error.
 pub fn expect_typed(error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Missing => Ok(()),
@@ -177,13 +176,13 @@ pub fn expect_typed(error: &Error) -> Result<(), String> {
     }
 }
 
-/// A fault that storage may have and stay honest.
+/// A fault that honest storage may have.
 #[derive(Clone, Debug)]
 pub struct Honest {
     pub name: &'static str,
-    /// Of several that no code distinguishes, one after the other strikes.
+    /// Faults that no code distinguishes strike in turn.
     what: &'static [What],
-    /// How often in turn it strikes.
+    /// How often the fault strikes in a row.
     pub times: &'static [u64],
 }
 
@@ -194,7 +193,7 @@ impl Honest {
     }
 }
 
-/// All of them.
+/// All honest faults.
 pub const HONEST: [Honest; 7] = {
     use std::io::ErrorKind as Io;
     const EVER: &[u64] = &[1, 3, u64::MAX];

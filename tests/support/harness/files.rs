@@ -21,13 +21,13 @@ pub fn log_bytes(subject: &Subject, storage: &dyn Storage) -> Vec<u8> {
     files.iter().flat_map(|(path, _)| bytes_of(storage, path)).collect()
 }
 
-/// Byte of the log at which the last of these records begins, if it ends at byte `end`.
+/// The begin of the last record in a log that ends at byte `end`.
 pub fn last_offset(subject: &Subject, records: &[Record], end: u64) -> u64 {
     let len = |record: &Record| subject.format.framing_bytes() + record.bytes.len() as u64;
     end - records.last().map_or(0, len)
 }
 
-/// End the log at a byte, as a program that knows nothing of its mark does.
+/// End the log at a byte, as a program without knowledge of the mark does.
 pub fn cut(subject: &Subject, disk: &Sim, end: u64) {
     let files = subject.files(disk);
     for (number, (path, start)) in files.iter().enumerate().rev() {
@@ -54,7 +54,7 @@ pub fn damage(subject: &Subject, disk: &Sim, at: u64) {
 /// A new disk with copies of all files, in the cache only, as `cp -r` leaves them.
 pub fn copied(disk: &Sim) -> Sim {
     let copy = Sim::new();
-    // So that no file has the inode that its original has.
+    // Use up inodes: no copy may have the inode of its original.
     for number in 0..100 {
         let path = PathBuf::from(format!("/{number}"));
         copy.create_new(&path, 0o600).unwrap();

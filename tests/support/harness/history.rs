@@ -13,20 +13,20 @@ use super::{Event, Expect, Log, Record, Subject, files, hash, judge_any, mix};
 pub const SECTOR_BYTES: u64 = 512;
 pub const LONG_BYTES: usize = 1476;
 
-/// A disk at some moment of a history, and what is known of the log then.
+/// A disk at some moment of a history, and the facts known of the log then.
 pub struct Moment {
-    /// As after the death of the process.
+    /// As after a crash of the process.
     pub disk: Sim,
     /// Step of the history, 0 for opening.
     pub step: usize,
     /// Number of the call in its step.
     pub call: u64,
-    /// What the log may hold: one case, or while records are dropped, the old and the new.
+    /// The allowed contents: one case, or while records are dropped, the old and the new.
     pub allowed: Arc<Vec<Expect>>,
 }
 
 impl Moment {
-    /// A number that moments share at which a log may hold the same.
+    /// Moments at which a log may hold the same share a number.
     pub fn context(&self) -> u64 {
         self.allowed.iter().fold(0, |sum, expect| {
             expect.records.iter().fold(mix(sum) ^ expect.acked as u64, |sum, record| {
@@ -37,7 +37,7 @@ impl Moment {
         })
     }
 
-    /// Whether a recovery may give these records, and what that log gives next.
+    /// Whether a recovery may return these records, and the log's next number.
     pub fn judge(
         &self,
         log: &dyn Log,
@@ -56,16 +56,16 @@ pub struct Run<'a> {
     pub disk: Sim,
     log: Option<Box<dyn Log>>,
     nested: &'a [u8],
-    /// Number of the first record, or of the one to come.
+    /// Number of the first record, even before it is appended.
     pub base: u64,
     pub records: Vec<Record>,
     pub acked: usize,
-    /// What the log holds if a dropping of records that was begun took place.
+    /// The contents of the log if a begun dropping took place.
     pub other: Option<Expect>,
     pub step: usize,
     pub moments: Vec<Moment>,
     pub recording: bool,
-    /// What lies between the log and the disk, if anything.
+    /// The storage between the log and the disk, if any.
     pub mutated: Option<Mutated>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
         &**self.log.as_ref().expect("the log is open")
     }
 
-    /// Open the log. What is found is durable from then on, unless nothing ever is.
+    /// Open the log. The records found are durable from then on, except with `Durability::None`.
     pub fn open(&mut self) -> Result<()> {
         self.open_log()?;
         self.all_acknowledged();
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The log is copied, and the copy opened, which has to make it durable first.
+    /// The log is copied. Opening the copy must make the copy durable first.
     fn copy(&mut self) -> Result<()> {
         let recording = std::mem::take(&mut self.recording);
         self.die(files::copied(&self.disk));
@@ -187,7 +187,7 @@ impl<'a> Run<'a> {
         self.count_durable()
     }
 
-    /// Open what a death or a power cut left.
+    /// Open the log after a kill or a power cut.
     fn recover(&mut self) -> Result<()> {
         self.open_log()?;
         let (got, next) = (self.log().read_all()?, self.log().next_ordinal()?);
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         self.count_durable()
     }
 
-    /// Number of the record at this place, or after the last one.
+    /// Number of the record at this place, or after the last record.
     fn ordinal(&self, at: usize) -> u64 {
         match (self.records.get(at), self.records.last()) {
             (Some(record), _) => record.number(),
@@ -208,19 +208,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Drop a prefix, or cut the end. A crash leaves the old log or the new one; once the
-    /// call returned, the new one.
+    /// Drop a prefix, or cut the end. A crash leaves the old log or the new log; after the call returned, the new log.
     fn drop_some(&mut self, op: char) -> Result<()> {
         let (count, acked) = (self.records.len(), self.acked);
         let at = match op {
-            // Before: the second record, the middle one, all that is acknowledged.
+            // Before: the second record, the middle record, all acknowledged records.
             'h' => 1.min(count),
             'm' => count.div_ceil(2),
             'x' => acked,
-            // After: the first one, the one before the last.
+            // After: the first record, the second to last.
             't' => 0,
             'u' => count.saturating_sub(2),
-            // From: the last one, the first one.
+            // From: the last record, the first record.
             'c' => count.saturating_sub(1),
             _ => 0,
         };
@@ -236,7 +235,7 @@ impl<'a> Run<'a> {
         if !refused {
             let records = self.records[kept.clone()].to_vec();
             let acked = match base > self.base && !never {
-                // Everything is synced before a prefix goes.
+                // The log syncs everything before it drops a prefix.
                 true => records.len(),
                 false => acked.saturating_sub(kept.start).min(records.len()),
             };
@@ -298,7 +297,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The records that a step appends, the same whenever the steps before were the same.
+    /// The records that a step appends, always the same after the same steps.
     pub fn batch(&self, op: char) -> Result<Vec<Event>> {
         let count = self.records.len() as u32;
         let one = |n: u32, len: u64| (100 + count + n, payload(u64::from(count + n), len));
@@ -318,15 +317,15 @@ impl<'a> Run<'a> {
             'b' => vec![one(0, 3), one(1, 0), one(2, 300)],
             'L' => vec![(100 + count, self.deceiving())],
             'K' => vec![one(0, 5000)],
-            // More than a block of the index, in one record and in a batch; after a cut, with other
-            // borders than before.
+            // More than a block of the index, in one record and in a batch; after a cut, with other borders than
+            // before.
             'H' => vec![one(0, 70_000 + 700 * self.step as u64)],
             'B' => (0..3).map(|n| one(n, 40_000 + 700 * self.step as u64)).collect(),
             op => panic!("no step {op:?}"),
         })
     }
 
-    /// A payload full of whole records, one of them after the first border.
+    /// A payload full of whole records, with a record after the first border.
     fn deceiving(&self) -> Vec<u8> {
         let mut bytes = self.nested.to_vec();
         bytes.extend(self.nested);
@@ -340,7 +339,7 @@ impl<'a> Run<'a> {
         bytes
     }
 
-    /// Everything written is acknowledged now, and the log has to say so.
+    /// All written records are acknowledged now, and the log must report them as durable.
     fn acknowledge(&mut self) -> Result<()> {
         self.count_durable()?;
         let never = self.config.how.durability == Durability::None;
@@ -352,14 +351,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A log that was opened acknowledges what it held, unless nothing is synced.
+    /// An opened log acknowledges its records, unless nothing is synced.
     fn all_acknowledged(&mut self) {
         if self.config.how.durability != Durability::None {
             self.acked = self.records.len();
         }
     }
 
-    /// What the log says is durable counts as acknowledged from now on.
+    /// The records that the log reports as durable count as acknowledged from now on.
     pub fn count_durable(&mut self) -> Result<()> {
         let durable = self.log().durable()?.unwrap_or(0);
         let records = self.records.iter().take_while(|record| record.number() < durable);
@@ -368,7 +367,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Wait until all is durable without a sync of ours.
+    /// Wait until all records are durable without a sync of ours.
     fn wait(&mut self) -> Result<()> {
         let next = self.ordinal(self.records.len());
         while self.log().durable()?.is_some_and(|durable| durable < next) {
@@ -393,7 +392,7 @@ impl<'a> Run<'a> {
     }
 
     fn push(&mut self, disk: Sim) {
-        // One copy for all moments between which nothing was appended.
+        // One copy for all moments without an append in between.
         let same = |last: &Moment| {
             let [only] = &last.allowed[..] else { return false };
             self.other.is_none()
@@ -409,14 +408,14 @@ impl<'a> Run<'a> {
         self.moments.push(Moment { disk, step: self.step, call, allowed });
     }
 
-    /// What the log may hold now.
+    /// The allowed contents of the log now.
     pub fn allowed(&self) -> Vec<Expect> {
         let Self { base, acked, .. } = *self;
         let now = Expect { base, records: self.records.clone(), acked };
         [now].into_iter().chain(self.other.clone()).collect()
     }
 
-    /// The log was opened and found to hold just these: all of it is acknowledged.
+    /// The opened log holds exactly `got`: all records are acknowledged.
     pub fn settle(&mut self, got: Vec<Record>, base: u64) {
         self.base = base;
         self.acked = got.len();
@@ -425,7 +424,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a step does, in a word.
+/// A word for a step.
 fn doing(op: char) -> &'static str {
     match op {
         's' | 'w' => "sync",

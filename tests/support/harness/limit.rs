@@ -1,4 +1,4 @@
-//! A test that waits for ever fails.
+//! A test that waits forever fails.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::support::report;
 
-/// Run a test, which fails if it is not done in `DEEDBOOK_TEST_SECONDS` (default 1800): a thread
-/// that nothing wakes up, or a lock that is never freed. What hangs ends with the test binary.
+/// Run a test, which fails after `DEEDBOOK_TEST_SECONDS` (default 1800), for example because a thread never wakes up or
+/// a lock is never released. A hanging thread ends with the test binary.
 pub fn within(test: impl FnOnce() + Send + 'static) {
     let seconds = report::number("DEEDBOOK_TEST_SECONDS", 1800);
     let (done, is_done) = channel();

@@ -1,7 +1,7 @@
 //! The crash and fault tests share histories of logs, an oracle, and the enumerator of crashes.
 //!
-//! A further format plugs in with one [`Subject`] in `subjects.rs`, which holds the format as
-//! `formats` describes it, and one line in `for_every_subject`.
+//! To add a format, add a [`Subject`] in `subjects.rs` with an implementation as in `formats`, and a line in
+//! `for_every_subject`.
 #![allow(dead_code)]
 
 pub mod campaign;
@@ -34,8 +34,8 @@ pub use crate::support::formats::subject::{
 pub use crate::support::mix::mix;
 pub use oracle::{Expect, hash, judge, judge_any};
 
-/// One test for each of these functions and each subject, so that a failure names both and
-/// `cargo nextest run --test engine wal_tiny` runs those of one format. None may run for ever.
+/// One test for each of these functions and each subject: a failure names both, and `cargo nextest run --test engine
+/// wal_tiny` runs the tests of one format. No test may run forever.
 #[allow(unused_macros)]
 macro_rules! for_every_subject {
     ($($tests:tt)*) => {
@@ -71,18 +71,17 @@ macro_rules! for_subject {
 /// The steps of a subject's histories; see `history.rs` for the letters.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps {
-    /// Steps of which all short histories are tried.
+    /// Steps of the short histories, all of which are tried.
     pub alphabet: &'static str,
     /// Steps of longer histories by chance.
     pub longer: &'static str,
-    /// First steps after which all shorter histories are tried as well, and how many steps fewer
-    /// these have.
+    /// First steps before other short histories, and by how many steps these histories are shorter.
     pub families: &'static [(&'static str, usize)],
     /// First steps that close blocks of the index, and steps tried after them.
     pub blocks: (&'static str, &'static str),
     /// Histories in which every storage call fails.
     pub scripts: &'static [&'static str],
-    /// In how many states, of those asked for, this subject is crashed.
+    /// The campaign tries its number of states divided by `share`.
     pub share: u64,
 }
 
@@ -91,7 +90,7 @@ pub struct Steps {
 pub struct Subject {
     pub name: &'static str,
     pub format: &'static dyn Format,
-    /// The format by which readers, checks and repairs open it: they take any layout.
+    /// The format with which readers, checks and repairs open the log: they take any layout.
     pub looks: &'static dyn Format,
     pub path: &'static str,
     /// Number of the first record.
@@ -99,17 +98,17 @@ pub struct Subject {
     pub steps: Steps,
     /// The format and the sizes of records in payloads that try to deceive recovery.
     pub nested: (&'static dyn Format, &'static [usize]),
-    /// Whether a changed byte of a record shows in its trailer only.
+    /// Whether only the trailer reveals a changed byte of a record.
     pub trailer_tells: bool,
-    /// A cut may end its files at each multiple of so many bytes, also within a record.
+    /// A cut may end the log's files at each multiple of so many bytes, also within a record.
     pub border_bytes: u64,
     /// Size of the payload full of whole records.
     pub long_bytes: usize,
-    /// Whether its files say how many records there are, so that a lost end is noticed without a mark.
+    /// Whether the files count the records, so a reader notices a lost end without a mark.
     pub counts_records: bool,
-    /// Whether an append may sync the records before it, and so acknowledge them.
+    /// Whether an append may sync, and so acknowledge, the records before.
     pub appends_sync: bool,
-    /// Whether an append that another thread begins during a sync waits for its end.
+    /// Whether an append of another thread waits for the end of a running sync.
     pub appends_wait_for_syncs: bool,
 }
 
@@ -122,7 +121,7 @@ impl Subject {
         self.at(Arc::new(disk.clone()))
     }
 
-    /// Open for appending; create what is missing.
+    /// Open for appending; create missing files.
     pub fn open(&self, disk: &Sim, how: How) -> Result<Box<dyn Log>> {
         self.open_on(Arc::new(disk.clone()), how)
     }
@@ -152,7 +151,7 @@ impl Subject {
         self.looks.repair_as(&self.on(disk), MANUAL, may).map(drop)
     }
 
-    /// Open for reading and read all; a check has to find the same.
+    /// Open for reading and read all; a check must count the same records.
     pub fn peek(&self, disk: &Sim) -> Result<Vec<Record>> {
         let seen = self.read(disk)?.read_all()?;
         let checked = self.check(disk)?;
@@ -163,17 +162,17 @@ impl Subject {
         Ok(seen)
     }
 
-    /// A record as it is read back, if it is appended after `last`, or as the first one.
+    /// A record as it is read back after an append: after `last`, or as the first record.
     pub fn record(&self, last: Option<&Record>, tag: u32, bytes: &[u8]) -> Record {
         self.format.record_after(last, self.first, tag, bytes)
     }
 
-    /// Number of the record after this one.
+    /// Number of the record after `last`.
     pub fn ordinal_after(&self, last: &Record) -> u64 {
         self.format.ordinal_after(last.number(), last.bytes.len())
     }
 
-    /// Bytes that are whole valid records, for payloads that try to deceive recovery.
+    /// The bytes of whole valid records, for payloads that try to deceive recovery.
     pub fn nested(&self) -> Vec<u8> {
         let (format, sizes) = self.nested;
         let at = At::memory(&Memory::new(), format.path_in(Path::new("/nested")));
@@ -186,7 +185,7 @@ impl Subject {
         bytes[end - records as usize..end].to_vec()
     }
 
-    /// A byte of the record at `offset..end` whose change its framing shows.
+    /// A byte of the record at `offset..end`: a change there shows in the framing.
     pub fn telling_byte(&self, offset: u64, end: u64) -> u64 {
         if self.trailer_tells { end - 7 } else { offset + self.format.head_bytes() + 10 }
     }

@@ -1,7 +1,7 @@
-//! A disk that breaks one promise: it drops one sync, carries it out too late, or loses one rename.
+//! A disk that breaks a promise: it drops a sync, delays a sync, or loses a rename.
 //!
-//! A log that needs the promise then loses acknowledged records, or is refused after a power cut. If no
-//! state fails, the log does not need the promise, or no test sees that it does.
+//! A log that needs the promise then loses acknowledged records, or is refused after a power cut. If no state fails,
+//! the log does not need the promise, or no test shows the need.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,23 +12,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use deedbook::storage::sim::{Call, Fault, Sim, What};
 use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
 
-/// The way in which the disk breaks its promise for one call.
+/// How the disk breaks the promise for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
-    /// This sync, and all others of the same file or directory in the operation, do nothing.
+    /// The sync, and all other syncs of the same file or directory in the operation, do nothing.
     DropAll,
-    /// Only this one.
+    /// Only the sync does nothing.
     Drop,
-    /// A sync takes place only after the call after it.
+    /// The sync takes place only after the next call.
     Swap,
-    /// No power cut leaves a rename, though its directory was synced.
+    /// No power cut leaves the rename, although the directory was synced.
     Lose,
 }
 
 /// The number of a call, and its mutation.
 pub type At = Option<(usize, Mutation)>;
 
-/// A call that changes what a power cut can leave.
+/// A call that changes the disks that a power cut can leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The number of the log's operation that made the call, from the creation on, and its kind.
@@ -57,7 +57,7 @@ impl fmt::Display for Made {
 /// The names that people give to files and directories.
 pub type Kinds = Arc<dyn Fn(&Path) -> String + Send + std::marker::Sync>;
 
-/// A storage that breaks the promise of one call. Clones are the same.
+/// A storage that breaks the promise of a call. Clones are the same.
 #[derive(Clone)]
 pub struct Mutated {
     disk: Sim,
@@ -89,7 +89,7 @@ struct MutatedFile {
 }
 
 impl Mutated {
-    /// This disk, which mutates the call with that number.
+    /// The disk, which mutates the call with the number.
     pub fn new(disk: Sim, kinds: Kinds, at: At) -> Self {
         let (made, late) = (Vec::new(), None);
         let shared = Shared { operation: 0, doing: "", dead: false, made, at, late };
@@ -100,7 +100,7 @@ impl Mutated {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process dies: its log reaches no disk any more, and the next one finds this disk.
+    /// The process dies: its log reaches no disk any more, and the next process finds the disk `left`.
     pub fn die(&mut self, left: Sim) {
         let mut shared = self.shared();
         (shared.dead, shared.late) = (true, None);
@@ -108,7 +108,7 @@ impl Mutated {
         self.disk = left;
     }
 
-    /// The log does this from here on.
+    /// The log begins the operation `doing`.
     pub fn doing(&self, doing: &'static str) {
         let mut shared = self.shared();
         shared.operation += 1;
@@ -127,7 +127,7 @@ impl Mutated {
         self.shared().made.clone()
     }
 
-    /// Count a call; returns its mutation, and the sync that it overtakes.
+    /// Count a call; returns the call's mutation and the overtaken sync.
     fn count(&self, call: Call, of: String) -> io::Result<(Option<Mutation>, Option<Sync>)> {
         let mut shared = self.shared();
         let Shared { operation, doing, dead, .. } = *shared;
@@ -144,7 +144,7 @@ impl Mutated {
         Ok((due.map(|(_, mutation)| mutation), shared.late.take()))
     }
 
-    /// A call that failed: the process is dead, and what it calls from here on does not count.
+    /// After a failed call the process is dead, and later calls do not count.
     fn lives<T>(&self, done: io::Result<T>) -> io::Result<T> {
         let is_dead = |e: &io::Error| e.kind() == io::ErrorKind::Other;
         if done.as_ref().is_err_and(is_dead) {

@@ -7,14 +7,14 @@ use deedbook::storage::sim::Call;
 
 use super::mutated::{At, Made, Mutation};
 
-/// How often a mutation that is not caught is tried.
+/// How often an uncaught mutation is tried.
 const TRIES: u32 = 20;
 
 /// The outcome of each mutation, by its name in the list.
 #[derive(Debug, Default)]
 pub struct Outcomes(BTreeMap<String, Outcome>);
 
-/// How often a mutation was tried, and what failed in the end.
+/// How often a mutation was tried, and the failure it caused.
 #[derive(Debug, Default)]
 struct Outcome {
     tries: u32,
@@ -22,7 +22,7 @@ struct Outcome {
 }
 
 impl Outcomes {
-    /// Try all mutations of a history. `run` gives its calls, and what failed.
+    /// Try all mutations of a history. `run` returns the history's calls and its failure.
     pub fn try_all(
         &mut self,
         history: &str,
@@ -95,7 +95,7 @@ fn mutations(made: &[Made], number: usize) -> Vec<(Mutation, String)> {
 struct Row {
     call: &'static str,
     logs: &'static str,
-    /// Whether it must be caught; `None` if that is left to chance.
+    /// Whether a test must catch the mutation; `None`: left to chance.
     caught: Option<bool>,
 }
 
@@ -118,8 +118,7 @@ impl Row {
         })
     }
 
-    /// Whether it is about that format: one of the names, or longer than one of them, and none of those
-    /// after a minus.
+    /// Whether the row concerns the format: `LOGS` has a prefix of the format's name, and no such prefix after a minus.
     fn concerns(&self, format: &str) -> bool {
         let has = |name: &str| name == "all" || format.starts_with(name);
         let names = self.logs.split(' ');

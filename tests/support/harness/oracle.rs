@@ -1,19 +1,19 @@
-//! What a log may hold after a crash, and whether it does.
+//! The allowed contents of a log after a crash, and the judgement of a log.
 
 use super::Record;
 use crate::support::mix::mix;
 
-/// What a log may hold: of what was written a prefix, with everything acknowledged.
+/// The allowed contents of a log: a prefix of the written records, with every acknowledged record.
 #[derive(Clone, Debug)]
 pub struct Expect {
-    /// Number of the first record, or of the one to come.
+    /// Number of the first record, even before it is appended.
     pub base: u64,
     pub records: Vec<Record>,
     pub acked: usize,
 }
 
-/// Whether `got` is what a recovery may give in one of these cases; and in which. `next` is the
-/// number of the next record, if that is known.
+/// Returns the case of `allowed` that permits `got` after a recovery. `next` is the number of the next record, if
+/// known.
 pub fn judge_any<'a>(
     got: &[Record],
     next: Option<u64>,
@@ -33,9 +33,8 @@ pub fn judge_any<'a>(
     Err(wrong.join("; and neither: "))
 }
 
-/// Whether `got` is what a recovery may give: a prefix of `written`, byte for byte and with the
-/// right numbers, that has everything acknowledged. With `whole`, nothing but a state that was
-/// acknowledged or about to be.
+/// Whether a recovery may return `got`: a prefix of `written`, byte for byte and with the right numbers, with every
+/// acknowledged record. With `whole`, `got` must also be acknowledged or about to be.
 pub fn judge(got: &[Record], written: &[Record], acked: usize, whole: bool) -> Result<(), String> {
     if got.len() < acked {
         return Err(format!("lost: {} records are left, {acked} were acknowledged", got.len()));

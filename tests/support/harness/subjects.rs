@@ -1,4 +1,4 @@
-//! The logs of the crash and fault tests, and what their histories consist of.
+//! The logs of the crash and fault tests, and the steps of their histories.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::formats::subject::Format;
 use crate::support::formats::wal::{self, WalFormat};
 use crate::support::formats::{book, toy};
 
-/// The log lies one directory deep, so that its own name can be lost, too.
+/// The log lies one directory deep: a crash can lose the name of the log, too.
 pub const PATH: &str = "/log";
 
 /// A log that drops no records.
@@ -51,7 +51,7 @@ pub const BOOK: Subject = Subject {
     looks: &book::BOOK,
     first: 1,
     steps: Steps {
-        // Records of many sectors, of more than an index block, too.
+        // Records of many sectors, some longer than an index block.
         longer: "01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsr01<=>bLsrKHB",
         share: 1,
         ..USUAL.steps
@@ -59,7 +59,7 @@ pub const BOOK: Subject = Subject {
     nested: (&book::BOOK, USUAL.nested.1),
     ..USUAL
 };
-/// A log whose directory says which events came before it.
+/// A log with the number of its last earlier event in the directory's name.
 pub const EPOCH: Subject = Subject {
     name: "book-epoch",
     path: "/0i70000",
@@ -67,7 +67,7 @@ pub const EPOCH: Subject = Subject {
     steps: Steps { share: 10, ..BOOK.steps },
     ..BOOK
 };
-/// A log whose header says how far it is committed.
+/// A log whose header has the committed end.
 pub const SLOTS: Subject = Subject {
     name: "book-slots",
     format: &book::SLOTS,
@@ -95,7 +95,7 @@ pub const NOSTR_WAL_FILES: Subject = Subject {
     name: "nostr-wal-files-600",
     format: &nostr::FILES,
     looks: &nostr::FILES,
-    // Many files make many calls, each of which fails in turn.
+    // Many files make many calls, and each call fails in turn.
     steps: Steps { scripts: &["0bLsr1K", "r1r"], ..USUAL.steps },
     appends_sync: true,
     ..NOSTR_WAL
@@ -148,8 +148,8 @@ impl Deref for WalSubject {
     }
 }
 
-/// Appends of no byte, up to a border, over one, over two, a batch, one full of records; a sync;
-/// prefixes and ends dropped; closed and opened again.
+/// Appends of no byte, up to a border, over one, over two, a batch, one full of records; a sync; prefixes and ends
+/// dropped; closed and opened again.
 const SEGMENT_STEPS: Steps = Steps {
     alphabet: "0<=>SbLshxtcr",
     longer: "0<=>SbLsr0<=>SbLsr1hmxtucC",
@@ -160,7 +160,7 @@ const SEGMENT_STEPS: Steps = Steps {
     share: 25,
 };
 
-/// One file, in a directory of its own, of which no prefix can be dropped.
+/// A single file in a directory of its own. No prefix can be dropped.
 pub const SINGLE: WalSubject = WalSubject::new(
     &wal::SINGLE,
     "/log/wal",
@@ -175,14 +175,13 @@ pub const SINGLE: WalSubject = WalSubject::new(
 /// Segments whose ends lie within a sector.
 pub const SEGMENTS: WalSubject =
     WalSubject::segments(&WalFormat::segmented("wal-segments-600", 600));
-/// Segments of which a record can have many. The third script has more unsynced ones than may be open.
+/// Segments smaller than many records. In the third script, more segments are unsynced than may be open.
 pub const TINY: WalSubject = WalSubject::new(
     &wal::TINY,
     PATH,
     Steps { scripts: &["=S>sm0c", "Lsx1r", "LLLLLs"], ..SEGMENT_STEPS },
 );
-/// Segments of which a block of the index spans two, with longer records only: the others are those
-/// of smaller segments.
+/// Segments of half a block of the index, with longer records only: smaller segments have the other records.
 pub const LARGE: WalSubject = WalSubject::new(
     &WalFormat::segmented("wal-segments-50000", 50_000),
     PATH,

@@ -1,11 +1,11 @@
-//! The same records in every way in which a log can be read.
+//! The same records in every way to read a log.
 
 use super::{Log, Record, Subject};
 
-/// Parts so small that every block of the index is one, and parts of several blocks.
+/// Parts so small that every block of the index is a part, and parts of several blocks.
 const SPLIT_BYTES: [u64; 2] = [1, 100_000];
 
-/// The ways that cost little: backwards, only the last record, how much is durable.
+/// The cheap ways: backwards, only the last record.
 pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
     let mut back =
         log.backward(None, None).all().map_err(|error| format!("backwards: {error:?}"))?;
@@ -17,7 +17,7 @@ pub fn check_few(log: &dyn Log, records: &[Record]) -> Result<(), String> {
     Ok(())
 }
 
-/// All ways: each record by itself, from each of some records on, and in parts, too.
+/// All ways: also each record by itself, from several records on, and in parts.
 pub fn check_all(subject: &Subject, log: &dyn Log, records: &[Record]) -> Result<(), String> {
     check_few(log, records)?;
     for record in records {
@@ -43,7 +43,7 @@ pub fn check_all(subject: &Subject, log: &dyn Log, records: &[Record]) -> Result
             got.extend(part);
         }
         same(&what, &got, records)?;
-        // A part says how many records it has, where there are parts.
+        // A part has its number of records, in formats with parts.
         let told: Vec<_> = parts.iter().map(|part| part.records).collect();
         if !parts.is_empty() && told != counts {
             return Err(format!("{what}: {told:?} told, {counts:?} there"));
@@ -58,7 +58,7 @@ pub fn check_all(subject: &Subject, log: &dyn Log, records: &[Record]) -> Result
     Ok(())
 }
 
-/// Everything in a log that was just opened for writing, or synced, is durable.
+/// All records of a log that was just synced, or opened for writing, are durable.
 pub fn check_all_durable(
     subject: &Subject,
     log: &dyn Log,

@@ -18,12 +18,12 @@ use crate::support::judge::tally::attempt;
 const RECORDS: Reach = Reach { records: Some(2), ..WRITTEN };
 const BYTES: Reach = Reach { bytes: Some(100), ..WRITTEN };
 
-/// Read, check, salvage and open what became of a log.
+/// Read, check, salvage and open a damaged log.
 pub fn judge(specimen: &Specimen<'_>, space: &[u8], what: &dyn Fn() -> String) {
     judge_files(specimen, &specimen.broken(space), space, what);
 }
 
-/// The same for files that hold these bytes, one way or another.
+/// The same for files with these bytes.
 pub fn judge_files(
     specimen: &Specimen<'_>,
     files: &Files,
@@ -98,7 +98,7 @@ impl Case<'_> {
         self.checked(&skipped);
     }
 
-    /// The cursor that passes over damage gives what the oracle says.
+    /// The cursor that skips damage returns the oracle's answer.
     fn is_the_answer(&self, skipped: &Walk) {
         let (what, answer) = (self.what, self.answer);
         assert!(skipped.error.is_none(), "{}: {:?}", what(), skipped.error);
@@ -132,15 +132,15 @@ impl Case<'_> {
         assert_eq!(reported, expected, "{}: {:?}", what(), skipped.damages);
     }
 
-    /// Stretches that touch may be reported as one.
+    /// Damages that touch may be reported as one.
     fn are_the_damages(&self, got: &[u64]) -> bool {
         let Answer { stretches, .. } = self.answer;
         let mut before = 0;
         let mut needed = Vec::new();
         for stretch in stretches {
             let is_between = |piece: &&Piece| (before..stretch.at).contains(&piece.at);
-            // Opening by the mark does not look for damage before it, and takes the rest for a torn
-            // tail, which is the end of the log.
+            // With a mark, opening does not look for damage before the mark, and takes the rest for a torn tail, which
+            // is the end of the log.
             if stretch.next.is_none() && self.specimen.beside != Beside::Nothing {
                 continue;
             }
@@ -153,7 +153,7 @@ impl Case<'_> {
         needed.iter().all(|at| got.contains(at)) && got.iter().all(is_known)
     }
 
-    /// What is given is in the log, and every number that is said is right.
+    /// Every returned record is in the log, and every reported number is right.
     fn is_sound(&self, skipped: &Walk) {
         let (what, specimen) = (self.what, self.specimen);
         let truth = |offset: u64| specimen.edges.iter().position(|&edge| edge as u64 == offset);
@@ -189,7 +189,7 @@ impl Case<'_> {
         }
     }
 
-    /// Splits, Arrow and followers give the same.
+    /// Splits, Arrow and followers return the same.
     fn agrees(&self, log: &dyn Log, skipped: &Walk) {
         let what = self.what;
         for bytes in [1, 1 << 40] {
@@ -209,7 +209,7 @@ impl Case<'_> {
         let arrow = log.arrow(true);
         assert!(arrow.error.is_none(), "{}: {:?}", what(), arrow.error);
         assert_eq!(arrow.records, skipped.records, "{}: Arrow", what());
-        // Up to the damage, too, which may lie within a batch.
+        // Also up to the damage, which may lie within a batch.
         let (strict, arrow) = (log.forward(None, None, false), log.arrow(false));
         assert_eq!(arrow.error.is_some(), strict.error.is_some(), "{}: Arrow", what());
         assert_eq!(arrow.records, strict.records, "{}: Arrow up to the damage", what());
@@ -224,14 +224,14 @@ impl Case<'_> {
         assert_eq!(places(got), places(expected), "{}: {way}", (self.what)());
         for (got, expected) in got.iter().zip(expected) {
             assert_eq!((got.tag, &got.bytes), (expected.tag, &expected.bytes));
-            // A part may know less, but nothing else.
+            // A part may know fewer numbers, but no others.
             let differ = got.ordinal != expected.ordinal;
             let both = got.ordinal.is_some() && expected.ordinal.is_some();
             assert!(!(differ && both), "{}: {way}: {got:?}, {expected:?}", (self.what)());
         }
     }
 
-    /// From any record that was given, damage before it or not, the rest is given.
+    /// A read from any returned record returns the rest, with damage before it or not.
     fn begins_in_the_middle(&self, log: &dyn Log, given: &[Record]) {
         let what = self.what;
         let prefix = self.answer.prefix().min(given.len());
@@ -244,8 +244,8 @@ impl Case<'_> {
         }
     }
 
-    /// Forwards the prefix is given, and then the damage is raised; backwards what follows the last
-    /// damage. A torn tail is the end.
+    /// Forwards, a cursor returns the prefix and then an error; backwards, the records after the last damage. A torn
+    /// tail is the end.
     fn stops_at_damage(&self, log: &dyn Log, given: &[Record]) {
         let (what, answer) = (self.what, self.answer);
         let is_corrupt = answer.verdict == "corrupt";
@@ -279,7 +279,7 @@ impl Case<'_> {
         let back = log.backward(None, None);
         let durable = self.specimen.evidence.durable.unwrap_or(usize::MAX);
         let last = answer.stretches.iter().rfind(|stretch| stretch.at < durable);
-        // A test of its own asks for an error where the end itself is lost.
+        // Another test requires an error if the end itself is lost.
         let is_lost_end = answer.lost && last.is_none_or(|stretch| stretch.next.is_none());
         let is_silent = is_lost_end && back.error.is_none();
         if !is_silent {
@@ -294,7 +294,7 @@ impl Case<'_> {
         }
         let after = |last: Option<&Stretch>| -> Vec<_> {
             let last = last.map_or(0, |stretch| stretch.at);
-            // What may lie inside a damaged record is part of the damage.
+            // Records possibly inside a damaged record are part of the damage.
             let is_proved = |at: usize| answer.given().any(|piece| piece.at == at && piece.proved);
             let is_after = |record: &&Record| {
                 let at = record.offset as usize;
@@ -302,7 +302,7 @@ impl Case<'_> {
             };
             given.iter().filter(is_after).map(|record| record.offset).collect()
         };
-        // What opening by the mark takes for a torn tail is the end of the log.
+        // A torn tail found with a mark is the end of the log.
         let before_tail = answer.stretches.iter().rev().find(|stretch| stretch.next.is_some());
         let is_tail = self.specimen.beside != Beside::Nothing && places == after(before_tail);
         let expected = after(last);

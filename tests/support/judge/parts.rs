@@ -1,4 +1,4 @@
-//! A check that several readers share has the report of one that reads the log alone.
+//! A check shared by several readers gives the report of a single reader.
 
 use deedbook::Result;
 use deedbook::jobs::Split;
@@ -9,7 +9,7 @@ use crate::support::formats::subject::{At, Format, How};
 use crate::support::judge::Case;
 
 impl Case<'_> {
-    /// In parts of what the log is now, and of what it was before it was damaged.
+    /// In parts of the damaged log, and in parts of the log before the damage.
     pub fn shared(&self) {
         let Specimen { format, how, .. } = *self.specimen;
         let alone = format.verify_rest(&self.at, how, &[]).unwrap();
@@ -22,7 +22,7 @@ impl Case<'_> {
     }
 }
 
-/// All parts but the last are checked apart; the report is that of the rest.
+/// All parts but the last are checked separately; the report covers the rest.
 pub fn share(format: &dyn Format, at: &At, how: How, parts: &[Split]) -> Result<VerifyReport> {
     let all_but_last = parts.split_last().map_or(&[][..], |(_, before)| before);
     let checked = all_but_last.iter().map(|part| format.check_part(part, at, how));
@@ -31,7 +31,7 @@ pub fn share(format: &dyn Format, at: &At, how: How, parts: &[Split]) -> Result<
 }
 
 impl Specimen<'_> {
-    /// The log, undamaged, in parts of so many records.
+    /// The undamaged log in parts of so many records.
     pub fn parts(&self, records: usize) -> Vec<Split> {
         let whole = self.part.get_or_init(|| {
             let at = At::memory(&self.files.restore(), self.path());

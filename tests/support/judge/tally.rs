@@ -1,4 +1,4 @@
-//! Thousands of cases in one test: all are tried, and those that fail are reported by kind.
+//! Thousands of cases in one test: all are tried, and failures are reported by kind.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ thread_local! {
         const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Try one case of a kind, and note it if it panics.
+/// Try one case of a kind, and note a panic.
 pub fn attempt(kind: &str, case: impl FnOnce()) {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -34,7 +34,7 @@ pub fn attempt(kind: &str, case: impl FnOnce()) {
     });
 }
 
-/// Panic if a case failed: with the number of each kind, and the first one.
+/// Panic if a case failed: with the number of failures of each kind, and the first failure.
 #[track_caller]
 pub fn all_passed() {
     let failed = FAILED.take();

@@ -15,7 +15,7 @@ use crate::support::formats::subject::Log;
 use crate::support::judge::Case;
 
 impl Case<'_> {
-    /// Every record whose checksum holds is copied, unless it lies in a torn tail.
+    /// Salvage copies every record with a correct checksum, except in a torn tail.
     pub fn salvage(&self) {
         let (what, answer) = (self.what, self.answer);
         let Specimen { format, how, .. } = self.specimen;
@@ -56,7 +56,7 @@ impl Case<'_> {
         let expected: Vec<_> = answer.pieces.iter().map(event).collect();
         let (got, all) = (copied.len(), expected.len());
         assert!(copied == expected, "{}: salvaged {got} of {all}: {report:?}", what());
-        // The runs, by where they begin.
+        // The begins of the runs.
         let mut pieces = answer.pieces.iter();
         for run in &report.runs {
             let first = pieces.next().unwrap();
@@ -68,7 +68,7 @@ impl Case<'_> {
         }
     }
 
-    /// Opening for write refuses and changes nothing, or loses nothing that was given before.
+    /// Opening for write refuses and changes nothing, or keeps every record that a reader returned before.
     pub fn opening(&self, before: &BTreeMap<PathBuf, Vec<u8>>) {
         let (what, answer, specimen) = (self.what, self.answer, self.specimen);
         let Specimen { format, how, .. } = specimen;
@@ -77,7 +77,7 @@ impl Case<'_> {
             Err(error) => {
                 let is_corrupt =
                     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::LostRecords);
-                // Of a first record that is torn: only a repair cuts it.
+                // Only a repair removes a torn first record.
                 let kinds = [ErrorKind::NotALog, ErrorKind::Corrupt];
                 let is_foreign = self.is_nothing_known() && kinds.contains(&error.kind());
                 let is_fair = is_foreign || is_corrupt && answer.verdict == "corrupt";
@@ -90,15 +90,15 @@ impl Case<'_> {
                 let was_written = self.space[specimen.edges[0].min(self.space.len())..]
                     .iter()
                     .any(|&byte| byte != 0);
-                // An intact head marker tells that it is a log, and so does a header with a magic.
+                // An intact head marker identifies a log, and so does a header with a magic.
                 let has_magic = format.framing() == Framing::Toy;
                 let has_marker = specimen.edges[0] > format.framing().start() || has_magic;
                 let is_foreign = self.is_nothing_known() && was_written && !has_marker;
                 assert!(!is_foreign, "{}: a foreign file", what());
                 self.must_open(&*log);
                 let kept = log.forward(None, None, true).records;
-                // Opening moves the mark to the end. Without trailers, what only its old end proved
-                // is then no longer proved.
+                // Opening moves the mark to the end. Without trailers, records proved only by the old end are no longer
+                // proved.
                 let end = specimen.evidence.acknowledged;
                 let unproved = has_magic && end.is_some_and(|end| end < self.space.len());
                 let are_all = kept.len() == given || unproved && kept.len() < given;
@@ -116,7 +116,7 @@ impl Case<'_> {
         }
     }
 
-    /// Not where it can be seen that acknowledged records are lost; and what is cut is saved.
+    /// Opening refuses visible losses of acknowledged records, and saves removed bytes.
     fn must_open(&self, log: &dyn Log) {
         let (what, answer) = (self.what, self.answer);
         let Specimen { evidence, edges, .. } = self.specimen;

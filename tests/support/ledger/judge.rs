@@ -1,5 +1,5 @@
-//! What is read of a damaged file, by each way there is, held against an oracle that knows the byte
-//! layout and nothing of the crate.
+//! The result of reading a damaged file, in each way, compared with an oracle that knows the byte layout and nothing of
+//! the crate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use deedbook::storage::Memory;
 
 use super::spool::{BASE, DIR, listing, parse, prefix, put, shown, small};
 
-/// What the layout says of some bytes.
+/// The right result for some bytes, by the layout alone.
 pub struct Expected {
     pub prefix: Vec<Vec<u8>>,
     pub valid_end: usize,
@@ -40,24 +40,23 @@ fn opened_with(bytes: &[u8], options: Options) -> (Memory, LedgerStore) {
     (memory, options.open(small(DIR, 1000)).unwrap())
 }
 
-/// What [`OnCorrupt::Skip`] makes of some bytes, of which the layout does not say all.
+/// The result of [`OnCorrupt::Skip`] for some bytes. The layout alone does not decide everything.
 pub struct Skipped {
     pub sent: Vec<Vec<u8>>,
-    /// How many intact records are not sent because they may lie inside a damaged one.
+    /// Intact records that are not sent because they may lie inside a damaged record.
     pub withheld: u64,
-    /// Whether the file goes to the quarantine all the same.
+    /// Whether the file also goes to the quarantine.
     pub kept: bool,
 }
 
-/// Fetch a file in each manner, and hold what is sent, and what becomes of the file, against the
-/// oracle.
+/// Fetch a file with each `OnCorrupt`, and compare the sent records and the fate of the file with the oracle.
 pub fn judge(bytes: &[u8], what: &str) -> Skipped {
     judge_with(bytes, deedbook::ledger::Options::RECORD_BYTES_MAX, what)
 }
 
-/// The same with another limit of a payload, which a damaged length is believed up to.
+/// The same with another limit of a payload, up to which a damaged length is believed.
 pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
-    // The sidecar may say more than an option may ask for.
+    // The sidecar may have a higher limit than an option may ask for.
     let record_bytes_max = record_bytes_max.min(0x7fff_f000 - 8);
     let expected = expect(bytes);
     let with =
@@ -89,14 +88,14 @@ pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
             OnCorrupt::Skip => {
                 assert!(sent.starts_with(&expected.prefix), "{what}");
                 let withheld = report.records - sent.len() as u64;
-                // What may lie inside a damaged record is counted, and not sent.
+                // Records possibly inside a damaged record are counted, but not sent.
                 assert!(withheld <= report.uncertain, "{what}: {withheld} withheld: {report:?}");
                 skipped.withheld = withheld;
                 skipped.sent.clone_from(&sent);
             }
             _ => assert_eq!(sent, expected.prefix, "{what}"),
         }
-        // Whatever was found, the file is in nobody's way, and nothing but damage was lost.
+        // After each fetch, the file blocks nothing, and only damage was lost.
         assert!(!ledger.has_data().unwrap(), "{what}");
         let quarantined = listing(&memory, Path::new("/spool/.deedbook/quarantine"));
         let kept = match expected.verdict {

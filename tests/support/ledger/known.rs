@@ -1,31 +1,31 @@
-//! What is known of a ledger's events: which must be there, which may, and which must not.
+//! The facts known of a ledger's events: required, allowed and forbidden events.
 
 use std::collections::BTreeSet;
 
-/// The events of the first store are numbered from 0 on, those of the second from here on.
+/// The first store numbers its events from 0 on, the second from here on.
 pub const SECOND_FROM: u64 = 1_000_000;
 
-/// What is known of the events.
+/// The facts known of the events.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Their append returned, or failed without saying that they are absent.
+    /// The append returned, or failed without reporting the events as absent.
     pub tried: BTreeSet<u64>,
-    /// Their append returned: the death of the process does not take them.
+    /// The append returned: a crash of the process does not lose the events.
     pub written: BTreeSet<u64>,
-    /// A power cut does not take them either.
+    /// A power cut does not lose the events, either.
     pub durable: BTreeSet<u64>,
-    /// Their removal was begun.
+    /// The removal was begun.
     pub leaving: BTreeSet<u64>,
-    /// Their removal returned.
+    /// The removal returned.
     pub removed: BTreeSet<u64>,
-    /// The highest index that a fetch gave.
+    /// The highest index from a fetch.
     pub shown: Option<u32>,
-    /// Whether what is removed stays so.
+    /// Whether removed events stay removed.
     pub removal_is_durable: bool,
 }
 
 impl Known {
-    /// What is known while a step goes on: what it appends may be there, and what it removes may not.
+    /// The facts during a step: its appends may be there, and its removals may be done.
     pub fn during(before: &Self, after: &Self) -> Self {
         Self {
             written: before.written.clone(),
@@ -36,7 +36,7 @@ impl Known {
         }
     }
 
-    /// What is known after a power cut: what was found is on the disk, and nothing else is.
+    /// The facts after a power cut: only the events found are on the disk.
     pub fn found(&self, got: &[u64]) -> Self {
         let there: BTreeSet<u64> = got.iter().copied().collect();
         Self {
@@ -49,10 +49,10 @@ impl Known {
         }
     }
 
-    /// Whether a ledger may hold these events, after the death of the process or a power cut.
+    /// Whether a ledger may hold these events, after a crash of the process or a power cut.
     pub fn judge(&self, got: &[u64], power: bool) -> Result<(), String> {
         let there: BTreeSet<u64> = got.iter().copied().collect();
-        // Two stores write beside each other; each one keeps its order.
+        // Two stores write next to each other; each store keeps its order.
         let (second, first): (Vec<u64>, Vec<u64>) = got.iter().partition(|n| **n >= SECOND_FROM);
         if there.len() != got.len() || !first.is_sorted() || !second.is_sorted() {
             return Err(format!("twice, or out of order: {got:?}"));

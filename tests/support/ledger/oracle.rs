@@ -1,5 +1,4 @@
-//! Stores on a simulated disk, and what is known of their events: which must be there, which may, and
-//! which must not.
+//! Stores on a simulated disk, and the facts known of their events: required, allowed and forbidden events.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,14 +14,14 @@ use super::spool::{BASE, DIR, event, listing, number_of, on, shown, small};
 /// Records in a file: with two, nearly every history rotates.
 pub const FILE_RECORDS: u64 = 2;
 
-/// A store, and what it did since it was opened.
+/// A store, and its actions since it was opened.
 #[derive(Default)]
 pub struct Store {
     pub ledger: Option<LedgerStore>,
     next: u64,
-    /// Its events.
+    /// The store's events.
     written: BTreeSet<u64>,
-    /// Those of the file being written.
+    /// The events in the file being written.
     in_file: BTreeSet<u64>,
     /// Bytes written since the last sync, for a durability that counts them.
     unsynced_bytes: u64,
@@ -36,8 +35,7 @@ impl Store {
     }
 }
 
-/// A history in the making: two stores on one directory, of which one acts at a time. A history need
-/// not open the second.
+/// A history in the making: two stores on one directory. One store acts at a time. A history need not open the second.
 pub struct Run {
     pub disk: Sim,
     pub options: Options,
@@ -81,7 +79,7 @@ impl Run {
         &self.stores[1 - self.acting].in_file
     }
 
-    /// Events in files that the other store fetched and has not given back.
+    /// Events in files that the other store fetched and still holds.
     fn leased_beside(&self) -> BTreeSet<u64> {
         let fetched = &self.stores[1 - self.acting].fetched;
         fetched.iter().flat_map(|(_, numbers)| numbers.iter().copied()).collect()
@@ -92,7 +90,7 @@ impl Run {
         Ok(())
     }
 
-    /// The processes died, and left this disk, of which that is known. New ones go on.
+    /// The processes died and left the disk with the known facts. New processes continue.
     pub fn crashed(&mut self, disk: Sim, known: Known) -> Result<()> {
         self.stores.iter_mut().for_each(Store::forget);
         self.options = options(&disk, self.options.durability);
@@ -100,9 +98,8 @@ impl Run {
         self.open()
     }
 
-    /// Do one step: a short event, one longer than a sector, a batch over three files, a sync, a
-    /// fetch, a removal of what was fetched last, another life, a reset; or have the other store act
-    /// from now on.
+    /// Do one step: a short event, an event longer than a sector, a batch over three files, a sync, a fetch, a removal
+    /// of the last fetched files, a reopening, a reset; or let the other store act from now on.
     pub fn apply(&mut self, op: char) -> Result<()> {
         let ledger = self.ledger();
         match op {
@@ -112,7 +109,7 @@ impl Run {
             's' => {
                 ledger.sync()?;
                 self.all_durable();
-                // Nothing is noted, so that every file is synced, whichever store finished it.
+                // Nothing is noted, so a sync covers every file, whichever store finished it.
                 if self.options.durability == Durability::None {
                     let there = self.known.written.difference(self.beside()).copied();
                     let there: Vec<u64> = there.collect();
@@ -165,7 +162,7 @@ impl Run {
             if error.durable() == Some(Durable::No) {
                 self.known.tried.retain(|number| !numbers.contains(number));
             }
-            // The file was closed: which events are in the next one is not known any more.
+            // The file was closed: the contents of the next file are unknown.
             store.in_file.clear();
             return appended;
         }
@@ -188,7 +185,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the acting store wrote.
+    /// The events of the acting store are durable.
     fn all_durable(&mut self) {
         let store = &mut self.stores[self.acting];
         self.known.durable.extend(&store.written);
@@ -221,8 +218,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the last fetch gave what it had to: all that was appended and not removed, but for the
-    /// file that the other store is writing.
+    /// Whether the last fetch returned all appended events, without removed events and without the file that the other
+    /// store is writing.
     pub fn judge_fetched(&self) -> Result<(), String> {
         let fetched = &self.stores[self.acting].fetched;
         let got: Vec<u64> = fetched.iter().flat_map(|(_, numbers)| numbers.clone()).collect();
@@ -239,7 +236,7 @@ impl Run {
         finished.judge(&got, false)
     }
 
-    /// All but the first file that was fetched, or that one alone.
+    /// Remove all fetched files but the first, or the only file.
     fn remove(&mut self, ledger: &LedgerStore) -> Result<()> {
         let fetched = &mut self.store().fetched;
         let sent = match fetched.len() {
@@ -255,8 +252,8 @@ impl Run {
     }
 }
 
-/// Open a disk after a crash, fetch everything, and judge it; then go on, and see that what is
-/// appended now is durable and has a new index. Returns what was found.
+/// Open a disk after a crash, fetch everything, and judge it; then append, and check that the new event is durable and
+/// has a new index. Returns the events found.
 pub fn recover(disk: &Sim, known: &Known, power: bool) -> Result<Vec<u64>, String> {
     let fail = |doing: &str, error: Error| format!("{doing}: {error:?}");
     let ledger = options(disk, Durability::Always).open(small(DIR, 100_000));
@@ -266,7 +263,7 @@ pub fn recover(disk: &Sim, known: &Known, power: bool) -> Result<Vec<u64>, Strin
     let got: Vec<u64> =
         files.iter().flat_map(|(_, found)| found.iter().map(|e| number_of(e))).collect();
     known.judge(&got, power)?;
-    // What is there is intact, and nothing else is in the directory.
+    // The files are intact, and nothing else is in the directory.
     let names = listing(disk, Path::new(DIR));
     if let Some(name) = names.keys().find(|name| !name.ends_with(BASE)) {
         return Err(format!("a file {name}"));

@@ -1,4 +1,4 @@
-//! What the tests share: the byte layout once more, without a line of the crate, and small ledgers.
+//! Shared by the tests: the byte layout again, without a line of the crate, and small ledgers.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,11 +13,11 @@ pub use super::super::mix::mix;
 use super::super::plain::write_file;
 pub use super::super::plain::{crc32, read_file};
 
-/// The directory of ledgers that lie in memory.
+/// The directory of ledgers in memory.
 pub const DIR: &str = "/spool";
 pub const BASE: &str = "events";
 
-/// A record as the specification draws it.
+/// A record as in the specification.
 pub fn record(payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() as u32).to_le_bytes();
     [&len[..], &crc32(payload).to_le_bytes(), payload].concat()
@@ -35,7 +35,7 @@ pub fn parse(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (len > 0 && len <= 1 << 20 && crc32(payload) == number(at + 4)?).then_some((payload, len + 8))
 }
 
-/// The records of the valid prefix, and where it ends.
+/// The records of the valid prefix, and the end of the prefix.
 pub fn prefix(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
     let (mut payloads, mut at) = (Vec::new(), 0);
     while let Some((payload, len)) = parse(bytes, at) {
@@ -67,7 +67,7 @@ pub fn small(dir: impl Into<PathBuf>, max_file_size: usize) -> LedgerConfig {
     LedgerConfig { max_file_size, ..LedgerConfig::lines(dir, BASE) }
 }
 
-/// A ledger with these bytes around its records.
+/// A ledger with the given bytes around its records.
 pub fn around(header: &'static [u8], footer: &'static [u8], separator: &[u8]) -> LedgerConfig {
     LedgerConfig {
         header: Box::new(|| header.to_vec()),
@@ -77,7 +77,7 @@ pub fn around(header: &'static [u8], footer: &'static [u8], separator: &[u8]) ->
     }
 }
 
-/// What is sent of these payloads.
+/// The body sent for the payloads.
 pub fn body_of(header: &[u8], payloads: &[Vec<u8>], separator: &[u8], footer: &[u8]) -> Vec<u8> {
     [header, &payloads.join(separator), footer].concat()
 }
@@ -88,7 +88,7 @@ pub fn memory() -> (Memory, Options) {
     (memory.clone(), on(memory))
 }
 
-/// A ledger in memory, with files of about so many bytes.
+/// A ledger in memory, with files of about `max_file_size` bytes.
 pub fn in_memory(max_file_size: usize) -> (Memory, LedgerStore) {
     let (memory, options) = memory();
     (memory, options.open(small(DIR, max_file_size)).unwrap())
@@ -107,7 +107,7 @@ pub fn payloads(reader: &LedgerReader) -> Vec<Vec<u8>> {
     found
 }
 
-/// The whole body, which has the length that was announced.
+/// The whole body. Its length must be the announced length.
 pub fn body(reader: &mut LedgerReader) -> Vec<u8> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).unwrap();
@@ -115,7 +115,7 @@ pub fn body(reader: &mut LedgerReader) -> Vec<u8> {
     bytes
 }
 
-/// What a fetch gave: for each file its index and its payloads.
+/// The files of a fetch: for each file its index and its payloads.
 pub fn shown(fetched: &DataResult) -> Vec<(u32, Vec<Vec<u8>>)> {
     let readers = fetched.data.as_ref().unwrap();
     let removable = fetched.removable.as_ref().unwrap();
@@ -127,7 +127,7 @@ pub fn shown(fetched: &DataResult) -> Vec<(u32, Vec<Vec<u8>>)> {
     shown.collect()
 }
 
-/// Fetch everything, in files as they are.
+/// Fetch everything, by file.
 pub fn fetch_all(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
     ledger.fetch(None, None).unwrap().as_ref().map(shown).unwrap_or_default()
 }
@@ -137,7 +137,7 @@ pub fn drain(ledger: &LedgerStore) -> Vec<Vec<u8>> {
     fetch_all(ledger).into_iter().flat_map(|(_, payloads)| payloads).collect()
 }
 
-/// Fetch everything and remove it, as a sender does; in files as they are.
+/// Fetch everything and remove it, as a sender does; by file.
 pub fn send(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
     let Some(fetched) = ledger.fetch(None, None).unwrap() else { return Vec::new() };
     let files = shown(&fetched);
@@ -145,7 +145,7 @@ pub fn send(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
     files
 }
 
-/// The index of the last file that a fetch gives.
+/// The index of the last file from a fetch.
 pub fn last_index(ledger: &LedgerStore) -> u32 {
     fetch_all(ledger).last().unwrap().0
 }

@@ -39,7 +39,7 @@ pub fn open(options: &Options) -> EventStore {
     options.open("/events", Mode::Append).unwrap()
 }
 
-/// These files in memory, and options for a store of them.
+/// The given files in memory, and options for a store of the files.
 pub fn memory_of(files: &[(&str, &[u8])]) -> (Memory, Options) {
     let (memory, options) = in_memory();
     for (path, bytes) in files {
@@ -77,14 +77,14 @@ pub fn request(by: u8, created_at: u32, of: &Event) -> Event {
     event(by, created_at, 5, &[&["e", &of.id.to_string()]], "")
 }
 
-/// A note whose content is a few pages long now and then.
+/// A note whose content is sometimes a few pages long.
 pub fn note(number: u32) -> Event {
     let len = if number % 7 == 3 { 9_000 } else { 20 };
     let content = format!("{number} {}", "x".repeat(len));
     event((number % 5) as u8, 1_700_000_000 + number, 1, &[&["t", "note"]], &content)
 }
 
-/// Text of which only the first bytes can be read.
+/// Text that fails after the first bytes.
 pub struct Torn<'a>(pub &'a [u8]);
 
 impl Read for Torn<'_> {
@@ -100,22 +100,22 @@ pub fn notes(numbers: std::ops::Range<u32>) -> Vec<Event> {
     numbers.map(note).collect()
 }
 
-/// All that is stored, as it is found.
+/// All stored events, in order.
 pub fn walked(store: &EventStore, include: Include) -> Vec<StoredEvent> {
     store.iter(include, OnCorrupt::Raise).unwrap().map(Result::unwrap).collect()
 }
 
-/// All events, those that do not count as well.
+/// All events, live or not.
 pub fn all(store: &EventStore) -> Vec<Event> {
     walked(store, Include::All).into_iter().map(|found| found.event).collect()
 }
 
-/// The events that count.
+/// The live events.
 pub fn live(store: &EventStore) -> Vec<Event> {
     walked(store, Include::Live).into_iter().map(|found| found.event).collect()
 }
 
-/// The events that count, by their times.
+/// The live events, by time.
 pub fn sorted(store: &EventStore) -> Vec<Event> {
     let mut found = live(store);
     found.sort_by_key(|event| event.created_at);
@@ -128,7 +128,7 @@ pub fn found(store: &EventStore, filters: &str) -> Vec<Event> {
     store.query(&filters).unwrap().map(|found| found.unwrap().event).collect()
 }
 
-/// The events of a part that is read apart.
+/// The events of a part that is read separately.
 pub fn part(part: &Split, options: &Options, include: Include) -> Vec<Event> {
     let walk = EventStore::read_split(part, options, include, OnCorrupt::Raise).unwrap();
     walk.map(|found| found.unwrap().event).collect()
@@ -139,7 +139,7 @@ pub fn queried(store: &EventStore) -> usize {
     store.query(&[Filter::default()]).unwrap().count()
 }
 
-/// Import lines of which none is an error.
+/// Import lines without an error.
 pub fn import(store: &EventStore, lines: &str, options: &ImportOptions) -> ImportReport {
     store.import(&mut lines.as_bytes(), options, None, &mut |_| Ok(())).unwrap()
 }
@@ -152,7 +152,7 @@ pub fn stored(store: &EventStore, event: &Event) -> Location {
     }
 }
 
-/// Append events one after the other, all of which are stored.
+/// Append events one after the other. The store must accept all.
 pub fn one_by_one(store: &EventStore, events: &[Event]) {
     events.iter().for_each(|event| assert!(store.append(event).unwrap().is_stored()));
 }
@@ -167,7 +167,7 @@ pub fn delete(store: &EventStore, event: &Event) {
     store.set_flags(place(store, event), Flags::DELETED).unwrap();
 }
 
-/// Copy a directory of the real disk: of a store that is open, what the death of its process would leave.
+/// Copy a directory of the real disk. The copy of an open store is as a crash of its process leaves the store.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {

@@ -1,4 +1,4 @@
-//! What a store says of its events, by every way of reading, held against what is known of them.
+//! A store's events, in every way of reading, compared with the known facts.
 
 use deedbook::nostr::{Check, EventStore, Options, StoredEvent};
 use deedbook::storage::sim::Sim;
@@ -13,7 +13,7 @@ fn fail(doing: &str) -> impl Fn(Error) -> String {
     move |error| format!("{doing}: {error:?}")
 }
 
-/// All events that a handle gives, which it gives in every way.
+/// All events of a handle. Every way of reading must return them.
 pub fn look(store: &EventStore, known: &Known, doing: &str) -> Result<Vec<Got>, String> {
     let told = |why| format!("{doing}: {why}");
     let stored = ways::stored(store, known.ids()).map_err(told)?;
@@ -27,8 +27,8 @@ pub fn look(store: &EventStore, known: &Known, doing: &str) -> Result<Vec<Got>, 
     stored.iter().map(numbered).collect()
 }
 
-/// Open a disk after a crash, and judge what is there, as the writer and a reader see it; then go on,
-/// and see that what is appended now stays, through a close and through a power cut.
+/// Open a disk after a crash, and judge the events that the writer and a reader see. Then append, and check that the
+/// new event survives a close and a power cut.
 pub fn recover(
     disk: &Sim,
     options: &Options,

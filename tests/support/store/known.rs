@@ -1,34 +1,34 @@
-//! What is known of a store's events, without a look into its files: which must be there after a
-//! crash, which may, with which flags, in which order.
+//! The facts known of a store's events, without a look into its files: required, allowed and forbidden events after a
+//! crash, with flags and order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use deedbook::nostr::{Event, Flags, Id};
 
-/// The numbers of events, in an order of theirs.
+/// The numbers of events, in an allowed order.
 pub type Order = Vec<usize>;
 
-/// What is known of one event.
+/// The facts known of one event.
 #[derive(Clone, Debug)]
 pub struct About {
     pub event: Event,
-    /// Its append was begun, and nothing said that it is absent.
+    /// The append was begun, and nothing reported the event as absent.
     pub tried: bool,
-    /// Its append returned: the death of the process does not take it.
+    /// The append returned: a crash of the process does not lose the event.
     pub written: bool,
     /// Nor does a power cut.
     pub durable: bool,
-    /// The flags it had, one after the other.
+    /// The flags of the event, one after the other.
     pub flags: Vec<Flags>,
-    /// The first of them that the death of the process may leave.
+    /// The first of `flags` that a crash of the process may leave.
     pub flags_written: usize,
-    /// The first of them that a power cut may leave.
+    /// The first of `flags` that a power cut may leave.
     pub flags_durable: usize,
-    /// The version or the deletion request that hid it.
+    /// The version or the deletion request that hid the event.
     pub hidden_by: Option<usize>,
-    /// A compaction that drops it was begun.
+    /// A compaction that drops the event was begun.
     pub leaving: bool,
-    /// It returned.
+    /// The compaction returned.
     pub gone: bool,
 }
 
@@ -53,19 +53,19 @@ impl About {
     }
 }
 
-/// What is known of all.
+/// The facts known of all events.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub events: Vec<About>,
-    /// The orders in which they may stand.
+    /// The allowed orders of the events.
     pub orders: Vec<Order>,
 }
 
-/// An event as it was found.
+/// An event as found: number and flags.
 pub type Got = (usize, Flags);
 
 impl Known {
-    /// What is known while a step goes on: what it does may have come about, and need not have.
+    /// The facts during a step: its changes may be done, or not.
     pub fn during(before: &Self, after: &Self) -> Self {
         let mut known = after.clone();
         for (about, was) in known.events.iter_mut().zip(&before.events) {
@@ -80,7 +80,7 @@ impl Known {
         known
     }
 
-    /// What a step appended is there, and hid what it hides.
+    /// A step's events are there, and hid their targets.
     pub fn written(&mut self, from: usize) {
         for number in 0..self.events.len() {
             let about = &mut self.events[number];
@@ -91,25 +91,25 @@ impl Known {
         }
     }
 
-    /// A power cut takes nothing of what is there.
+    /// A power cut loses nothing.
     pub fn all_durable(&mut self) {
         self.durable_until(self.events.len());
     }
 
-    /// The same of the first events.
+    /// The same for the first events.
     pub fn durable_until(&mut self, count: usize) {
         for about in self.events.iter_mut().take(count) {
             (about.durable, about.flags_durable) = (about.written, about.flags_written);
         }
     }
 
-    /// The number of an event, which is as it was appended.
+    /// The number of an event, which must be as appended.
     pub fn number_of(&self, event: &Event) -> Result<usize, String> {
         let found = self.events.iter().position(|about| about.event == *event);
         found.ok_or_else(|| format!("event {} was never appended", event.id))
     }
 
-    /// Whether a store may hold these events, after the death of the process or a power cut.
+    /// Whether a store may hold these events, after a crash of the process or a power cut.
     pub fn judge(&self, got: &[Got], power: bool) -> Result<(), String> {
         self.holds(got, |about| if power { about.durable } else { about.written })?;
         let there: BTreeMap<usize, Flags> = got.iter().copied().collect();
@@ -120,7 +120,7 @@ impl Known {
             if !allowed.contains(flags) {
                 return Err(format!("event {number} has {flags:?}, may have {allowed:?}"));
             }
-            // The same may be left of flags by hand that it had before.
+            // An earlier flag by hand may leave the same.
             let before = allowed.split_last().is_some_and(|(_, before)| before.contains(flags));
             match about.hidden_by {
                 Some(by) if !flags.is_live() && !before && self.is_lost(by, &there) => {
@@ -135,13 +135,13 @@ impl Known {
         Ok(())
     }
 
-    /// Whether a reader beside the writer may see these: all that was written, nothing that was never
-    /// tried, in order. Flags come to it with the next sync.
+    /// Whether a reader next to the writer may see these events: every written event, no untried event, in order.
+    /// Changed flags reach the reader with the next sync.
     pub fn judge_beside(&self, got: &[Got]) -> Result<(), String> {
         self.holds(got, |about| about.written)
     }
 
-    /// Whether these are all that must be there, each once and in order, and none that may not.
+    /// Whether `got` has every required event, each once and in order, and no forbidden event.
     fn holds(&self, got: &[Got], must: impl Fn(&About) -> bool) -> Result<(), String> {
         let numbers: Vec<usize> = got.iter().map(|(number, _)| *number).collect();
         let there: BTreeSet<usize> = numbers.iter().copied().collect();
@@ -174,7 +174,7 @@ impl Known {
             && !about.hidden_by.is_some_and(|by| is_version && is_hidden(by))
     }
 
-    /// What is known once this was found: it is on the disk, and nothing else is.
+    /// The facts once these events were found: only they are on the disk.
     pub fn found(&self, got: &[Got]) -> Self {
         let mut known = self.clone();
         let there: BTreeMap<usize, Flags> = got.iter().copied().collect();
@@ -196,7 +196,7 @@ impl Known {
     }
 }
 
-/// Whether all of one order stand in another, in its order.
+/// Whether `order` has all of `part`, in the same order.
 fn is_part_of(part: &[usize], order: &[usize]) -> bool {
     let mut rest = order.iter();
     part.iter().all(|number| rest.any(|other| other == number))

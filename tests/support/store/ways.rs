@@ -1,5 +1,5 @@
-//! The ways of reading: walks, ids and places, and those that `judge` does not take each time: queries with
-//! filters, parts, Arrow columns and counts. Each says what the walk over all events says.
+//! The ways of reading: walks, ids and places, and the ways that `judge` takes only sometimes: queries with filters,
+//! parts, Arrow columns and counts. Each way must agree with the walk over all events.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use deedbook::nostr::{EventStore, Filter, Id, Include, StoredEvent};
 
 use super::events::mix;
 
-/// Every so many looks go all ways.
+/// Every so many looks take all ways.
 const EVERY: u64 = 6;
 const PAGE: u64 = 4096;
 
@@ -20,8 +20,7 @@ thread_local! {
 
 type Outcome = Result<(), String>;
 
-/// All that is stored, which a store gives from both ends, where it counts, by a query, by its place, and by
-/// these ids.
+/// All stored events. The store returns the same from both ends, by a query, by place, and by these ids.
 pub fn stored(
     store: &EventStore,
     ids: impl IntoIterator<Item = Id>,
@@ -58,7 +57,7 @@ pub fn stored(
     Ok(stored)
 }
 
-/// Take all ways now and then; `stored` is what the walk gave.
+/// Sometimes take all ways; `stored` is the result of the walk.
 pub fn now_and_then(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     let look = LOOKS.replace(LOOKS.get() + 1);
     if !mix(look).is_multiple_of(EVERY) {
@@ -67,7 +66,7 @@ pub fn now_and_then(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     all(store, stored)
 }
 
-/// All that is stored, in all ways.
+/// All stored events, in all ways.
 pub fn everything(store: &EventStore) -> Vec<StoredEvent> {
     let ids = super::events::all(store).into_iter().map(|event| event.id);
     let stored = stored(store, ids).unwrap();
@@ -84,7 +83,7 @@ fn all(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     counts(store, stored)
 }
 
-/// A filter, and what it says of an event in other words.
+/// A filter, and the same condition in other words.
 type Asked<'a> = (Filter, Box<dyn Fn(&StoredEvent) -> bool + 'a>);
 
 fn filters(stored: &[StoredEvent]) -> Vec<Asked<'_>> {
@@ -151,7 +150,7 @@ fn queries(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
             }
         }
     }
-    // Of several filters an event need meet one, and comes once.
+    // With several filters, an event needs to match only one, and comes once.
     for two in unions.windows(2) {
         let met = |found: &&&StoredEvent| two.iter().any(|(_, of)| of.contains(*found));
         let expected: Vec<&StoredEvent> = newest.iter().filter(met).copied().collect();

@@ -1,4 +1,4 @@
-//! A history in the making on a simulated disk, and what is known of its events.
+//! A history in the making on a simulated disk, and the facts known of its events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ const PAGE: u64 = 4096;
 /// Less than a long note.
 const BATCH_BYTES: u64 = 5_000;
 
-/// Five pages of records in a segment, so that nearly every history begins another.
+/// Five pages of records in a segment, so nearly every history begins another segment.
 pub fn options(disk: &Sim, durability: impl Into<Option<Durability>>) -> Options {
     let mut options = super::events::on_storage(Arc::new(disk.clone()))
-        // By default: the log is synced once a long note comes, and else by the steps that say so.
+        // Default durability: a long note syncs the log, and so do the steps for a sync.
         .batch_bytes(BATCH_BYTES)
         .batch_interval(Duration::from_secs(1))
         .segment_bytes(6 * PAGE)
@@ -34,9 +34,9 @@ pub struct Run {
     pub options: Options,
     pub known: Known,
     pub store: Option<EventStore>,
-    /// Whether a step failed, so that only opening tells what is there.
+    /// Whether a step failed, so only opening shows the events.
     unsure: bool,
-    /// What opening found wrong then.
+    /// The error that opening found then.
     pub wrong: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Run {
         Ok(())
     }
 
-    /// Another process goes on with what a crash left: for the fuzzer.
+    /// Another process continues after a crash: for the fuzzer.
     #[allow(dead_code)]
     pub fn crashed(&mut self, disk: Sim, known: Known) -> Done {
         self.store = None;
@@ -81,10 +81,9 @@ impl Run {
         self.store.clone().expect("the store is open")
     }
 
-    /// Do one step: append a note; a note of two pages and two short ones at once; the next version of
-    /// a profile; a deletion request for the newest note, or for the newest profile; a profile that is
-    /// older than the newest one, which is deleted; flag the oldest note by hand, or take the flag off;
-    /// commit; checkpoint; compact; close and open.
+    /// Do one step: append a note; a note of two pages and two short notes at once; the next version of a profile; a
+    /// deletion request for the newest note, or for the newest profile; a profile older than the newest, which is
+    /// deleted; flag the oldest note by hand, or unflag it; commit; checkpoint; compact; close and open.
     pub fn apply(&mut self, step: char) -> Done {
         let done = self.step(step);
         self.unsure |= done.is_err();
@@ -142,7 +141,7 @@ impl Run {
         event(1, at as u32, 1, &[], &format!("{at} {}", "x".repeat(len)))
     }
 
-    /// Append, knowing what it hides.
+    /// Append, and note which events the new events hide.
     fn append(&mut self, events: &[Event]) -> Done {
         let (store, before) = (self.store(), self.known.clone());
         let from = self.known.events.len();
@@ -169,7 +168,7 @@ impl Run {
                 let stored = outcomes.iter().all(|o| matches!(o, Outcome::Stored(_)));
                 assert!(stored && outcomes.len() == events.len(), "{outcomes:?}");
                 self.known.written(from);
-                // Where a segment ends, those after the one that asks for a sync are written apart.
+                // At the end of a segment, the store writes the events after the last long note separately.
                 let is_long = |event: &Event| event.content.len() as u64 >= BATCH_BYTES;
                 let synced = events.iter().rposition(is_long).map(|at| from + at + 1);
                 self.changed(synced);
@@ -191,7 +190,7 @@ impl Run {
         }
     }
 
-    /// What a step did is acknowledged; by default, so many events are synced.
+    /// A step's changes are acknowledged; by default, so many events are synced.
     fn changed(&mut self, synced: Option<usize>) {
         match (self.options.durability, synced) {
             (Some(Durability::Always), _) => self.known.all_durable(),
@@ -230,7 +229,7 @@ impl Run {
         done
     }
 
-    /// Compact everything: what does not count goes, what counts moves to the end.
+    /// Compact everything: hidden events go, live events move to the end.
     fn compact(&mut self) -> Done {
         let store = self.store();
         let all = store.iter(Include::All, OnCorrupt::Raise)?;

@@ -29,7 +29,7 @@ const CALLS: [Call; 15] = [
     Call::Allocate,
     Call::Sync,
 ];
-/// No operation makes so many calls of one kind; an operation that always fails ends far below.
+/// No operation makes as many calls of one kind; an operation that always fails ends far below.
 const CALLS_MAX: u64 = 400;
 
 /// Prepares, calls `begin`, and runs the operation.
@@ -88,7 +88,7 @@ const OPERATIONS: [(&str, &dyn Format, Operation); 7] = [
     }),
 ];
 
-/// A writer that died within its last record.
+/// A writer that died in the last record.
 fn torn(format: &dyn Format, disk: &mut Sim) {
     let log = format.create(&on(format, disk), &events());
     log.sync().unwrap();

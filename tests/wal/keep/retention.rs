@@ -67,8 +67,7 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
     assert!(head.0 <= 4000);
 }
 
-/// Random histories found a search for the new head that tried only two segments, so a longer record kept everything
-/// before it.
+/// Random histories found a search for the new head in only two segments: a longer record kept all records before it.
 #[test]
 fn a_long_record_does_not_keep_the_segments_before_it() {
     let dir = TempDir::new().unwrap();
