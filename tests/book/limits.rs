@@ -168,7 +168,7 @@ fn a_damaged_header_is_refused_for_writing_and_salvaged() {
     }
 }
 
-/// Linux ends a write at 0x7ffff000 bytes. Takes 2.2 GB of disk and 5 GB of memory.
+/// Linux writes at most 0x7ffff000 bytes at once. Takes 2.2 GB of disk and 5 GB of memory.
 // Promise: large.
 #[test]
 fn an_event_over_two_gibibytes() {

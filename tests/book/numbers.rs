@@ -144,7 +144,7 @@ fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
     assert_eq!(jams, [&b"one"[..], b"two", b"three"]);
 }
 
-/// Both batches found the log empty, and the second batch was appended after the epoch of the first.
+/// Both batches found the log empty, and the second batch was appended after the first batch's epoch.
 #[test]
 fn of_two_first_batches_at_once_only_one_has_its_epoch() {
     for round in 0..500 {

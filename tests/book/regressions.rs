@@ -21,14 +21,14 @@ fn bare(bytes: &[u8]) -> (Memory, Options) {
     (storage, options)
 }
 
-/// A damaged length pointed at the begin of the deed after next. Readers trusted the length, because an intact deed
+/// A damaged length pointed at the start of the deed after next. Readers trusted the length, because an intact deed
 /// stood there: readers and salvage skipped the deed in between.
 #[test]
 fn a_damaged_length_that_points_at_a_later_deed_hides_none() {
     let all = vec![event_of(1, 30), (2, vec![2; 16]), (3, vec![3; 8]), event_of(4, 30)];
     let at = borders(&all);
     let mut bytes = log(1, &all);
-    // From the second deed's begin to the fourth's.
+    // From the second deed's start to the fourth's.
     let len = at[3] - at[1] - 20;
     bytes[at[1] as usize..at[1] as usize + 8].copy_from_slice(&len.to_le_bytes());
     let (_, options) = bare(&bytes);
@@ -87,7 +87,7 @@ fn a_dropped_book_is_unlocked_at_once() {
     assert_eq!(Book::open(dir.path()).unwrap().last().unwrap(), 150);
 }
 
-/// A range after damage could not be read with `Skip`: the search for the begin of the range stopped at the damage.
+/// A range after damage could not be read with `Skip`: the search for the start of the range stopped at the damage.
 #[test]
 fn a_range_after_damage_is_read_when_damage_is_passed_over() {
     let (storage, options) = memory();

@@ -126,7 +126,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
                 let mut flipped = good.clone();
                 flipped[at] ^= 1;
                 tried.push(flipped.clone());
-                // An intent for an empty log ignores the begin of the last record.
+                // An intent for an empty log ignores the start of the last record.
                 if keep || !(16..28).contains(&at) {
                     tried.push(if at < body { sealed(flipped) } else { flipped });
                 }

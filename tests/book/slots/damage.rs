@@ -144,7 +144,7 @@ fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
     let all = golden_events();
     let whole = golden_log("head-3x1", &all[..3]);
     let edge = |count: usize| DEEDS_AT + deeds(&all[..count]).len();
-    // Each deed has its length twice, at the begin and at the end. The last deed has no deed after it.
+    // Each deed has its length twice, at the start and at the end. The last deed has no deed after it.
     for deed in 0..3 {
         for byte in [edge(deed), edge(deed + 1) - 8] {
             let mut log = whole.clone();

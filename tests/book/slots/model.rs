@@ -33,7 +33,7 @@ impl Slot {
     }
 }
 
-/// The begin of each deed, and the end of the last deed.
+/// The start of each deed, and the end of the last deed.
 fn borders(log: &[u8], count: u64) -> Option<Vec<usize>> {
     let mut borders = vec![DEEDS_AT];
     for _ in 0..count {

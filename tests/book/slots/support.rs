@@ -16,7 +16,7 @@ pub use crate::support::common::{
 };
 use crate::support::formats::framing::Framing;
 
-/// The begin of the first deed.
+/// The start of the first deed.
 pub const DEEDS_AT: usize = 8192;
 
 pub fn options() -> Options {

@@ -52,7 +52,7 @@ pub fn log(first: u64, events: &[Event]) -> Vec<u8> {
     std::iter::once(header(first)).chain(deeds).collect::<Vec<_>>().concat()
 }
 
-/// The begins of the deeds of a log, and the end of the last deed.
+/// The starts of the deeds of a log, and the end of the last deed.
 pub fn borders(events: &[Event]) -> Vec<u64> {
     let mut borders = vec![16];
     for (_, jam) in events {

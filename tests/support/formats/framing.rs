@@ -165,7 +165,7 @@ impl Framing {
         Some(payload + self.around())
     }
 
-    /// The begin of the record that ends at `end`, by the bytes before `end` alone.
+    /// The start of the record that ends at `end`, by the bytes before `end` alone.
     pub fn start_by_trailer(self, bytes: &[u8], end: usize) -> Option<usize> {
         if !self.is_book() || end > bytes.len() {
             return None;

@@ -3,7 +3,7 @@
 //! 1. Above the end of an *open* mark nothing was acknowledged: the first damage there ends the log.
 //!    A closed mark says nothing about the bytes after its end.
 //! 2. A damaged record with an intact framing is one lost record. Intact: the length leads to an intact
-//!    record, a known border or the end of the data, or the trailer leads back to the record's begin.
+//!    record, a known border or the end of the data, or the trailer leads back to the record's start.
 //!    The next record is proved as in 3.
 //! 3. Otherwise the next record is *proved* if its chain of records reaches a known border or
 //!    the end of the data exactly, or outlives the longest record that could begin at the damage.
@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-/// The answer for some bytes. `edges` are the begins of the appended records and the end of the last record. They only
+/// The answer for some bytes. `edges` are the starts of the appended records and the end of the last record. They only
 /// show where the rules cannot decide.
 pub fn answer(
     framing: Framing,

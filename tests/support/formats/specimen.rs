@@ -174,7 +174,7 @@ pub struct Specimen<'a> {
     pub format: &'a dyn Format,
     pub how: How,
     pub events: Vec<Event>,
-    /// The begins of the records, and the end of the last record.
+    /// The starts of the records, and the end of the last record.
     pub edges: Vec<usize>,
     pub space: Vec<u8>,
     pub files: Files,

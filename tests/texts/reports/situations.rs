@@ -211,7 +211,7 @@ fn dropped(format: &dyn Format) -> [Situation; 2] {
     [("all dropped".into(), drop_all_but(0).1, MANUAL), (what.into(), older, MANUAL)]
 }
 
-/// The files of a log in segments before and after dropping all but the last `kept` records, and the begin of the last
+/// The files of a log in segments before and after dropping all but the last `kept` records, and the start of the last
 /// record.
 fn drop_all_but(kept: usize) -> (Files, Files, u64) {
     let memory = Memory::new();
