@@ -1,8 +1,8 @@
 //! Makes the docstrings of the stub, `deedbook/_core.pyi`, into a macro for the classes.
 //!
-//! `doc!("Book".append)` is the text that the stub has of that method, and `doc!("Book")` that of
-//! the class; what the stub does not have is an error of the compiler. The stub is read line by
-//! line, in the form that `ruff format` gives it, and what has another form ends the build.
+//! `doc!("Book".append)` is the method's docstring in the stub, and `doc!("Book")` the class's
+//! docstring. A name missing in the stub is a compiler error. The script reads the stub line by
+//! line, as `ruff format` writes stubs. Any other format ends the build.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     fs::write(&out, macro_of(&docs(&stub)?)?).map_err(|error| format!("{}: {error}", out.display()))
 }
 
-/// What is documented, and its docstring.
+/// A docstring, and the name of the documented item.
 struct Doc {
     class: Option<String>,
     name: String,
@@ -71,7 +71,7 @@ fn docs(stub: &str) -> Result<Vec<Doc>> {
             continue;
         }
         let Some(text) = lines.docstring(indent + 4)? else { continue };
-        // Of the overloads of a method one has it.
+        // Only one overload of a method has a docstring.
         if !known.insert((owner.clone(), name.to_owned())) {
             return Err(lines.error(&format!("a second docstring of {name}")));
         }
@@ -93,7 +93,7 @@ fn definition(code: &str) -> Option<(&str, &str)> {
 
 struct Lines<'a> {
     lines: Vec<&'a str>,
-    /// Of the line after the last one that was read, from 0 on: the number of that one.
+    /// Number of the next line to read, counted from 0.
     next: usize,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Lines<'a> {
         format!("{STUB}:{}: {what}: {:?}", self.next, line.copied().unwrap_or("the end"))
     }
 
-    /// Go to the end of a header that begins in the last line, and say whether a body follows.
+    /// Go to the end of a header that begins in the last line. Returns whether a body follows.
     fn end_of_header(&mut self) -> Result<bool> {
         let mut line = self.lines.get(self.next - 1).copied().unwrap_or_default();
         let mut depth = 0;
@@ -128,7 +128,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The docstring that begins with the next line, as `inspect.cleandoc` gives it.
+    /// The docstring that begins with the next line, as `inspect.cleandoc` returns docstrings.
     fn docstring(&mut self, indent: usize) -> Result<Option<String>> {
         let mut line = self.next().unwrap_or_default();
         let margin = " ".repeat(indent);

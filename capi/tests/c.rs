@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a static library of Rust needs of the system.
+/// The system libraries that a static Rust library needs.
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 5] = ["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc"];
 #[cfg(not(target_os = "linux"))]
@@ -36,7 +36,7 @@ fn compiler() -> Option<Command> {
     found.then(cc)
 }
 
-/// The library that cargo built with this test.
+/// The newest library next to this test.
 fn library(name: &str) -> PathBuf {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
     let places = [deps.join(name), deps.parent().unwrap().join(name)];
@@ -64,14 +64,14 @@ fn with_shared() -> Linked {
     Linked { with: vec![library.into()], set: Some((name, dir)) }
 }
 
-/// Compile a program, run it in a directory of its own; that directory, and what it said on standard
-/// error. `None` without a compiler.
+/// Compile a program and run it in a new directory. Returns the directory and the program's standard error, or `None`
+/// without a compiler.
 fn run(name: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
     let text = std::fs::read_to_string(Path::new("tests").join(name)).unwrap();
     run_text(&text, "", linked)
 }
 
-/// The same of a program's text, in a directory with such a one below.
+/// As `run`, for the text of a program, in a directory with the subdirectory `below`.
 fn run_text(text: &str, below: &str, linked: Linked) -> Option<(tempfile::TempDir, String)> {
     let mut compile = compiler()?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -97,9 +97,9 @@ fn run_text(text: &str, below: &str, linked: Linked) -> Option<(tempfile::TempDi
 fn run_book(linked: Linked) {
     let Some((dir, said)) = run("book.c", linked) else { return };
     let home = dir.path().join("home");
-    // What `u3_book_stat` says of the log that was saved.
+    // `u3_book_stat` printed this line about the saved log.
     assert!(said.contains("last event: 301"), "{said}");
-    // What was cut off damaged logs is kept, and what was acknowledged is noted.
+    // Cutting a damaged log saves the removed bytes and notes the loss of acknowledged events.
     for log in ["cut", "flipped", "checksum", "header"] {
         let loss = home.join(log).join(".deedbook/loss");
         assert!(loss.exists(), "{}: {said}", loss.display());
@@ -152,7 +152,7 @@ fn the_example_of_the_page_saves_its_event() {
     assert!(log.windows(8).any(|bytes| bytes == buffer), "{} bytes", log.len());
 }
 
-/// Vere links it in place of its own `book.c`, and has the walk on its stack.
+/// Vere links this library in place of `book.c`, and allocates the walk on the stack.
 #[test]
 fn the_walk_is_as_large_as_that_of_the_reference() {
     let Some(mut compile) = compiler() else { return };
@@ -169,7 +169,7 @@ fn the_walk_is_as_large_as_that_of_the_reference() {
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
 
-/// After `dlclose` the handler of SIGBUS that the library had installed pointed into nothing.
+/// The library installs a handler of SIGBUS, which pointed into unmapped memory after `dlclose`.
 #[test]
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
@@ -178,7 +178,7 @@ fn the_shared_library_stays_in_memory_after_dlclose() {
 
     let path = library("libdeedbook_capi.so");
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a library that this workspace builds, and calls that take its name and its handle.
+    // SAFETY: this workspace builds the library, and the calls get the library's name and handle.
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         assert!(!handle.is_null());

@@ -16,9 +16,9 @@ impl JamReader {
 }
 
 impl Book {
-    /// Append one deed whose jam of `jam_len` bytes is read while it is written, and return its event
-    /// number. A reader that ends before, or fails, leaves the log as it was. Other calls on
-    /// this handle may wait meanwhile; so a reader that uses this log waits for itself.
+    /// Append one deed, reading the `jam_len` bytes of the jam in parts, and return the event number. If the reader
+    /// fails or ends early, the log stays as before. Other calls on this handle may wait meanwhile. The reader must not
+    /// use this log, or the call waits for itself.
     ///
     /// # Errors
     ///
@@ -30,18 +30,18 @@ impl Book {
         Ok(appended.ordinal)
     }
 
-    /// The jam of the deed at a byte that a cursor met.
+    /// The jam of the deed at an offset from a cursor.
     pub(super) fn jam_at(&self, offset: u64) -> Result<JamReader> {
         let shared = self.0.usable()?;
         shared.payload_at(self.0.extent()?, None, offset)
     }
 
-    /// The jam of the deed with that number, in parts. The deed is proved intact with the last one.
+    /// The jam of a deed, in parts. Reading the last part proves the deed intact.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a missing record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for a damaged record; see [Errors](crate#errors).
     pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
         self.0.payload_by_ordinal(event)
     }

@@ -75,7 +75,7 @@ impl Batch {
 }
 
 impl Stage {
-    /// Add a deed. What is staged stays as it is if the deed is beyond the limit.
+    /// Add a deed. A deed beyond the limit leaves the stage unchanged.
     ///
     /// # Errors
     ///
@@ -99,14 +99,13 @@ impl Options {
         Ok(Book(Log::open_with(path.as_ref(), mode, self.clone())?))
     }
 
-    /// Cut a log after its valid prefix, after saving what is cut in `book.log.cut-OFFSET` beside it.
-    /// A clean log stays as it is.
+    /// Truncate a log after the valid prefix, after saving the rest in `book.log.cut-OFFSET` next to the log. A clean
+    /// log does not change.
     ///
     /// # Errors
     ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
-    /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
-    /// [Errors](crate#errors).
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the cut would remove intact records, unless forced, and
+    /// with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see [Errors](crate#errors).
     ///
     /// # Examples
     ///
@@ -203,12 +202,12 @@ impl Book {
         Ok(self.0.durable_records()?.map(|records| epoch + records))
     }
 
-    /// Return when the deed with that number is on stable storage: the next sync serves all that
-    /// wait, and if there is none, this call syncs.
+    /// Return when the deed is on stable storage: the next sync serves all waiting calls, and without one, this call
+    /// syncs.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and if the sync fails; see
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a missing record, and if the sync fails; see
     /// [Errors](crate#errors).
     pub fn wait_durable(&self, event: u64) -> Result<()> {
         let shared = self.0.writable()?;
@@ -220,8 +219,8 @@ impl Book {
         self.0.wait_durable_at(shared.locate_ordinal(extent, event)?)
     }
 
-    /// Append one deed and return its event number. When this returns, the deed survives the death
-    /// of the process, and with [`Durability::Always`](crate::Durability::Always) a power cut.
+    /// Append one deed and return the event number. After the return, the deed survives a crash of the process, and
+    /// with [`Durability::Always`](crate::Durability::Always) a power cut.
     ///
     /// # Errors
     ///
@@ -390,8 +389,7 @@ impl Book {
         self.save_meta_of(|| Ok(*meta))
     }
 
-    /// As [`Book::save_meta`], with the result of `decide`. Calls `decide` once nothing stands
-    /// against the saving.
+    /// As [`Book::save_meta`], with the result of `decide`, called once nothing can refuse the save.
     fn save_meta_of(&self, decide: impl FnOnce() -> Result<Meta>) -> Result<()> {
         let shared = self.0.usable()?;
         if shared.mode == Mode::Read {
@@ -402,8 +400,7 @@ impl Book {
         decide()?.save(&*shared.common.storage, &shared.place.dir, shared.common.file_mode)
     }
 
-    /// The bytes of one metadata key (`who`, `version`, `life`, `fake`); `None` where nothing was
-    /// ever saved.
+    /// The bytes of one metadata key (`who`, `version`, `life`, `fake`); `None` if nobody ever saved metadata.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Copying a log into another layout, event by event, and comparing the copy with it.
+//! Copying a log into another layout, event by event, and comparing the copy with the source.
 
 use std::path::Path;
 
@@ -41,17 +41,17 @@ pub struct ConvertReport {
 }
 
 impl Options {
-    /// Copy a log, with its epoch and metadata, to a new one in layout `to`, then read both and compare
-    /// every event. The source is never changed; a source that is corrupt, and a target that exists, are
-    /// refused; of a torn one all that counts is copied, and the report says what was left out. `progress` is
-    /// called with bytes done and bytes in all (both passes), and what it fails with ends the conversion. The
-    /// copy is made aside, in `.converting` of its directory: the target is all of it, or no log. A log that
-    /// another program makes there meanwhile stays, and the conversion fails.
+    /// Copy a log, with its epoch and metadata, to a new one in layout `to`, then read both and compare every event.
+    /// The source never changes. The call refuses a corrupt source and an existing target. From a torn source it copies
+    /// the valid deeds, and the report names the rest. `progress` gets the bytes done and the total of both passes; its
+    /// error ends the conversion. The copy is made aside, in `.converting` of the target's directory, so the target is
+    /// a whole copy or no log. If another program makes a log there meanwhile, the conversion fails and leaves that log
+    /// alone.
     ///
     /// # Errors
     ///
-    /// Fails for a source that is damaged and for a target that is there; see [Errors](crate#errors). An error of
-    /// `progress` ends the work and is returned.
+    /// Fails for a damaged source and for an existing target; see [Errors](crate#errors). An error of `progress` ends
+    /// the work and is returned.
     ///
     /// # Examples
     ///
@@ -175,7 +175,7 @@ pub fn is_long(frame: Frame) -> bool {
     frame.len() > HELD_BYTES_MAX
 }
 
-/// Read both logs and compare each event; returns how many, and the bytes of their jams.
+/// Read both logs and compare each event. Returns the number of events and the bytes of their jams.
 fn compare(
     book: &Book,
     copy: &Book,
@@ -196,8 +196,7 @@ fn compare(
                 let same_facts =
                     (event, deed.mug, deed.jam_len) == (event_there, copied.mug, copied.jam_len);
                 same_facts
-                    // A deed may be short enough to be held in memory in one layout, but not in the
-                    // other.
+                    // A deed may be short enough to be held in memory in one layout only.
                     && match is_long(deed) || is_long(copied) {
                         true => same_parts(book.jam_at(at)?, copy.jam_at(at_there)?)?,
                         false => deed.payload(theirs.bytes()) == copied.payload(ours.bytes()),

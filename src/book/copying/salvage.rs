@@ -13,9 +13,9 @@ use crate::log::{Format as _, Inspected, SalvageReport, Stub};
 const STUB: Stub = Stub { tag: 0x79ff_04e8, payload: &[0x02] };
 
 impl Options {
-    /// Copy every intact deed, and the metadata, to a new log; of an unacknowledged tail those before
-    /// its first damage. Metadata that is damaged is left out, and logged. Deeds after a gap get new
-    /// numbers, because a log has no gaps; the report has both. Committed transactions stay known.
+    /// Copy every intact deed, and the metadata, to a new log. In an unacknowledged tail, copying ends at the first
+    /// damage. Damaged metadata is left out, and logged. Deeds after a gap get new numbers, because a log has no gaps;
+    /// the report has both numbers. The copy keeps the record of committed transactions.
     ///
     /// # Errors
     ///
@@ -46,8 +46,7 @@ impl Options {
         self.salvage_with(source, target, |_, _| Ok(()))
     }
 
-    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
-    /// copying.
+    /// As [`salvage`](Self::salvage). `progress` gets the bytes done and the total, and its error ends the copying.
     ///
     /// # Errors
     ///
@@ -62,10 +61,10 @@ impl Options {
         copy(source.as_ref(), target.as_ref(), self, None, progress)
     }
 
-    /// As [`salvage_with`](Self::salvage_with), and deeds keep their numbers: for each one that is lost before an
-    /// intact one, the copy has a stub, the noun `0`. A ship cannot replay it; it is for those who find deeds by
-    /// their numbers. If the number of lost deeds is not proved, the error is [`ErrorKind::Corrupt`], and the copy
-    /// ends before. Records that may lie inside a damaged deed are not copied.
+    /// As [`salvage_with`](Self::salvage_with), but deeds keep their numbers. For each deed lost before an intact deed,
+    /// the copy has a stub, the noun `0`. A ship cannot replay the stub; the copy is for programs that find deeds by
+    /// number. If the number of lost deeds cannot be proved, the copy ends there with [`ErrorKind::Corrupt`]. Records
+    /// that may lie inside a damaged deed are not copied.
     ///
     /// # Errors
     ///
@@ -89,7 +88,7 @@ fn copy(
     progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<SalvageReport> {
     let create = |found: &Inspected<BookFormat>| {
-        // A first event is not the file's if it would take the deeds past 2^64.
+        // A first event that would number deeds beyond 2^64 is not the file's.
         let bytes = found.findings.file_end;
         let first = found.findings.first().filter(|first| first.checked_add(bytes).is_some());
         let first = first.unwrap_or(1);
@@ -104,7 +103,7 @@ fn copy(
             ..options.clone()
         };
         let place = BookFormat::place(options, source)?;
-        // Before the target is there, which would stand in the way of another try.
+        // Read before making the target: an existing target would make the next try fail.
         let meta = match Meta::read(&*options.storage, &place.dir) {
             Err(e) if e.kind() == ErrorKind::NotALog => {
                 lines::warn(format_args!("the copy has no metadata: {e}"));

@@ -1,4 +1,4 @@
-//! An environment, read only: no lock file, no write, also in a directory that allows none.
+//! A read-only environment, without a lock file or any write, also in a read-only directory.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -77,8 +77,7 @@ impl Environment {
         &self.path
     }
 
-    /// First and last event, or `None` without events. Where their number does not fit, the first gap is
-    /// the error.
+    /// First and last event, or `None` without events. If their number does not fit, the call fails with the first gap.
     ///
     /// # Errors
     ///
@@ -109,8 +108,7 @@ impl Environment {
     }
 
     /// The events from `start` on, in order: `take` gets number, mug and jam of each, and ends the walk with
-    /// [`ControlFlow::Break`]. A gap is an error with both numbers, and
-    /// so is an event that is shorter than its mug.
+    /// [`ControlFlow::Break`]. A gap is an error with both numbers. An event shorter than a mug is an error, too.
     ///
     /// # Errors
     ///
@@ -169,8 +167,7 @@ impl Environment {
         }
     }
 
-    /// The metadata. Values whose trailing zeros were stripped are extended: an empty `fake` is 0, which
-    /// says that the ship is fake.
+    /// The metadata. Stripped trailing zeros are restored: an empty `fake` is 0, the value of a fake ship.
     ///
     /// # Errors
     ///
@@ -223,12 +220,12 @@ impl Environment {
             .collect()
     }
 
-    /// Refuse what was read if a program changed the environment in the meantime: without locks, it may
-    /// be a mixture of old and new pages.
+    /// Fail if a program changed the environment in the meantime: without locks, the reader may have read a mixture of
+    /// old and new pages.
     ///
     /// # Errors
     ///
-    /// Fails if another program wrote the environment meanwhile.
+    /// Fails if another program wrote to the environment meanwhile.
     pub fn check_unchanged(&self) -> Result<()> {
         let now = look(&self.path).map_err(|e| e.of(LMDB))?;
         unchanged(&self.path, &self.opened, &now)
@@ -243,7 +240,7 @@ impl Environment {
     }
 }
 
-/// Have LMDB open an environment, [`checked`] or new, for a file of at most so many bytes.
+/// Have LMDB open an environment, [`checked`] or new, for a file of at most `bytes_max` bytes.
 #[allow(unsafe_code)]
 pub(super) fn open_env(
     dir: &Path,

@@ -25,18 +25,17 @@ const EVENT_BYTES_MAX: u64 = 128;
 const BYTE_SHARE_MAX: u64 = 3;
 
 impl Options {
-    /// Bring the events and the metadata of an LMDB environment to a book, or those of all epochs of a pier
-    /// to a new pier of books. `progress` is called with events done and events in all, between batches; what
-    /// it fails with ends the work.
+    /// Copy the events and the metadata of an LMDB environment to a book, or all epochs of a pier to a new pier of
+    /// books. Between batches, `progress` gets the events done and the total; its error ends the work.
     ///
-    /// `source` is the environment's directory, its `data.mdb`, or a pier; the program that writes it must
-    /// have ended. It is only read, and no lock file is made. `dest` is the book's directory, or the new
-    /// pier. Each batch is synced, read back and compared with the source. Ended at any moment, it can be
-    /// done again: whatever the destination holds is compared with the source from its first event on, and
-    /// the rest is added. A destination that holds anything else is refused.
+    /// `source` is the environment's directory, its `data.mdb`, or a pier; the writing program must have ended. The
+    /// call only reads the source and makes no lock file. `dest` is the book's directory, or the new pier. The call
+    /// syncs each batch, reads the batch back and compares it with the source. After an interruption, repeat the call:
+    /// it compares the destination with the source from the first event on, and adds the rest. A destination with any
+    /// other content is refused.
     ///
-    /// An epoch of a new pier gets its `epoc.txt` when all of it is compared, and the pier its metadata when
-    /// all epochs are: until then Urbit does not take it for one.
+    /// A new epoch gets `epoc.txt` once the whole epoch is compared, and a new pier the metadata once all epochs are.
+    /// Until then, Urbit accepts neither.
     ///
     /// # Errors
     ///
@@ -52,9 +51,9 @@ impl Options {
         travel(source, dest, Kind::Book, self, progress).map_err(|e| e.of(LMDB))
     }
 
-    /// The way back: bring a book to an LMDB environment, or a pier of books to a new pier of environments,
-    /// under the same promises as [`migrate`](Self::migrate). Metadata values are stored as Urbit stores them, without
-    /// trailing zeros. Needs the real disk: LMDB knows no other.
+    /// The reverse of [`migrate`](Self::migrate), with the same promises: copy a book to an LMDB environment, or a pier
+    /// of books to a new pier of environments. Metadata values are stored as Urbit stores them, without trailing zeros.
+    /// Needs the real disk: LMDB knows no other.
     ///
     /// # Errors
     ///
@@ -176,7 +175,7 @@ impl Trip<'_> {
         }
     }
 
-    /// What lies at the destination of a part.
+    /// Open the destination of a part.
     fn open_dest(&self, part: &Leg) -> Result<Source> {
         match self.to {
             Kind::Lmdb => Environment::open(&part.dest).map(Source::Lmdb),
@@ -221,7 +220,7 @@ impl Trip<'_> {
         Ok(EpochReport { source, dest, epoch, events, bytes, found, meta })
     }
 
-    /// Refuse what was read of a log that was written in the meantime.
+    /// Fail if a program wrote to the source in the meantime.
     fn check_unchanged(&self, part: &Leg, source: &Source, log: &Looked) -> Result<()> {
         match source {
             Source::Lmdb(environment) => environment.check_unchanged(),
@@ -333,7 +332,7 @@ impl Trip<'_> {
         Ok(true)
     }
 
-    /// Say of a finished epoch which version it has. The last step: without, it is not taken for one.
+    /// Write the version of a finished epoch. The last step: Urbit accepts no epoch without a version.
     fn sign(&self, part: &Leg) -> Result<()> {
         if part.epoch.is_none() {
             return Ok(());

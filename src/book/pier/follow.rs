@@ -28,7 +28,7 @@ pub struct Follow {
 }
 
 impl Pier {
-    /// Follow the pier from event `start` on (`None` or 0: its first). Where that one was dropped,
+    /// Follow the pier from event `start` on (`None` or 0: from the first event). If `start` was dropped,
     /// [`Follow::next`] fails.
     ///
     /// # Errors

@@ -78,10 +78,9 @@ struct Shared {
     sidecar: PathBuf,
     mode: Mode,
     options: Options,
-    /// In the order of their events, one at least. Changed by a roll, and by a reader that meets
-    /// one.
+    /// At least one epoch, in the order of events. A roll adds epochs, and a reader that meets a roll.
     parts: RwLock<Vec<OpenEpoch>>,
-    /// What this handle did to epochs that it finished.
+    /// Counts of the epochs finished by this handle.
     finished: Mutex<Stats>,
     closed: AtomicBool,
     /// Dropped after the epochs.
@@ -103,7 +102,7 @@ impl Debug for Pier {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Epoch {
-    /// The N of `0iN`: the last event before it.
+    /// The N of `0iN`: the last event before the epoch.
     pub number: u64,
     /// Its directory.
     pub path: PathBuf,
@@ -120,9 +119,8 @@ pub struct Epoch {
 }
 
 impl Options {
-    /// Open the pier in a directory that has `.urb/log`, or with that `.urb/log` named itself. To
-    /// append, the pier is created with one epoch if it is missing; [`Options::epoch`] is that
-    /// epoch's, and that of the first one of a pier that exists.
+    /// Open the pier in a directory with a `.urb/log`, or that `.urb/log` itself. A mode for appending creates a
+    /// missing pier with one epoch. [`Options::epoch`] is the number of the first epoch, of a new or existing pier.
     ///
     /// # Errors
     ///
@@ -175,7 +173,7 @@ impl Pier {
         self.shared.mode
     }
 
-    /// The options it was opened with.
+    /// The options of the opening.
     pub fn options(&self) -> &Options {
         &self.shared.options
     }
@@ -189,7 +187,7 @@ impl Pier {
         self.with(|parts| parts.iter().map(OpenEpoch::shown).collect())
     }
 
-    /// First and last event, or `None` while there is none.
+    /// First and last event, or `None` without events.
     ///
     /// # Errors
     ///
@@ -201,7 +199,7 @@ impl Pier {
         })
     }
 
-    /// The last event before the pier's first one.
+    /// The last event before the pier.
     ///
     /// # Errors
     ///
@@ -210,7 +208,7 @@ impl Pier {
         self.with(|parts| Ok(ends_of(parts)?.0))
     }
 
-    /// Last event; while there is none, the event before the first one.
+    /// Last event; in an empty pier, the last event before the pier.
     ///
     /// # Errors
     ///
@@ -237,8 +235,8 @@ impl Pier {
         Ok(self.len()? == 0)
     }
 
-    /// Last event known to be on stable storage: what lies before the last epoch was synced when that
-    /// one began. `None` for a reader that finds no mark, or one since which another program appended.
+    /// Last event known to be on stable storage. All earlier epochs were synced when the last epoch began. `None` for a
+    /// reader without a mark, or if another program appended since the mark.
     ///
     /// # Errors
     ///
@@ -310,7 +308,7 @@ impl Pier {
         self.on_last(|book| book.commit(mug, jam))
     }
 
-    /// Return when all that was appended is on stable storage.
+    /// Return when every deed appended so far is on stable storage.
     ///
     /// # Errors
     ///
@@ -319,7 +317,7 @@ impl Pier {
         self.on_last(Book::sync)
     }
 
-    /// What this handle did since it was opened, in all epochs.
+    /// Counts of this handle since the opening, over all epochs.
     ///
     /// # Errors
     ///
@@ -334,7 +332,7 @@ impl Pier {
         })
     }
 
-    /// What opening the last epoch found and did.
+    /// The report of opening the last epoch.
     ///
     /// # Errors
     ///
@@ -343,8 +341,7 @@ impl Pier {
         self.on_last(|book| Ok(book.recovery().clone()))
     }
 
-    /// Sync, close all epochs, and release the lock. A second call waits for the first, and fails if
-    /// that failed.
+    /// Sync, close all epochs, and release the lock. A second call waits for the first, and fails if the first failed.
     ///
     /// # Errors
     ///
@@ -359,14 +356,14 @@ impl Pier {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Do something with the epochs, which do not change meanwhile.
+    /// Do something with the epochs, which cannot change meanwhile.
     fn with<T>(&self, work: impl FnOnce(&[OpenEpoch]) -> Result<T>) -> Result<T> {
         self.shared.usable()?;
         let (_held, parts) = self.shared.reading();
         work(&parts)
     }
 
-    /// Do something with the last epoch's book, while the epochs do not change.
+    /// Do something with the last epoch's book. The epochs cannot change meanwhile.
     fn on_last<T>(&self, work: impl FnOnce(&Book) -> Result<T>) -> Result<T> {
         self.with(|parts| match parts.last() {
             Some(part) => work(&part.book),
@@ -383,7 +380,7 @@ impl Shared {
         }
     }
 
-    /// Lines wait while the lock is held: a handler of them may append to this very pier.
+    /// Log lines wait while the lock is held: a handler of lines may append to this very pier.
     fn reading(&self) -> (Held, RwLockReadGuard<'_, Vec<OpenEpoch>>) {
         (hold(), self.parts.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -421,8 +418,7 @@ impl Shared {
     }
 }
 
-/// The event before the first one, and the last one. A log in `0i0` may begin after another event than its
-/// name says.
+/// The event before the pier, and the last event. A log in `0i0` may begin with another event than 1.
 fn ends_of(parts: &[OpenEpoch]) -> Result<(u64, u64)> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok((0, 0)) };
     let epoch = match first.book.recovery().verdict {

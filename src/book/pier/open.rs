@@ -24,7 +24,7 @@ impl Pier {
         let storage = &*options.storage;
         let path = located(storage, path)?;
         if mode != Mode::Read {
-            // Before anything is made.
+            // Check before creating anything.
             options.durability.check_of_log().map_err(|error| error.of("book").at(&path))?;
         }
         let dir = log_dir(storage, &path)?;
@@ -39,7 +39,7 @@ impl Pier {
                 Some(lock)
             }
         };
-        // The last epoch may be open for writing as a book; and later, rolling does not wait.
+        // The last epoch may be open for writing as a book. Later rolls do not wait.
         let rest = options.lock_timeout.less(begun.elapsed());
         let waiting = Options { lock_timeout: rest, ..options.clone() };
         let options = &Options { lock_timeout: LockTimeout::default(), ..options.clone() };
@@ -63,19 +63,19 @@ impl Pier {
         Ok(pier)
     }
 
-    /// Read what other processes appended, the epochs that they began, and those that they dropped;
-    /// returns the last event.
+    /// Read the deeds and epochs that other processes added, and close epochs that they dropped. Returns the last
+    /// event.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) where records that this handle knew were cut off, and
-    /// with [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if records known to this handle were cut off, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for damage; see [Errors](crate#errors).
     pub fn refresh(&self) -> Result<u64> {
         self.find_more()?;
         self.on_last(|book| book.refresh())
     }
 
-    /// Open new epochs, and close dropped epochs; a writer knows them already.
+    /// Open new epochs and close dropped epochs. A writer has nothing to find.
     pub(super) fn find_more(&self) -> Result<()> {
         self.shared.usable()?;
         if self.mode() != Mode::Read {
@@ -107,9 +107,9 @@ impl Pier {
 }
 
 impl Shared {
-    /// The epochs that there are now, where `parts` are known.
+    /// The present epochs, with the books of the known `parts`.
     fn now(&self, parts: &[OpenEpoch]) -> Result<Vec<OpenEpoch>> {
-        // Before the last one is read on: what is finished by now is read to its end.
+        // List first, then refresh the last known epoch: an epoch with a successor is complete.
         let named = list(&*self.options.storage, &self.dir)?;
         let first = named.first().map_or(0, |named| named.number);
         let left = parts.iter().filter(|part| part.number >= first);
@@ -132,7 +132,7 @@ pub(super) fn while_dropping<T>(look: impl Fn() -> Result<T>) -> Result<T> {
     with_patience(READER_TRIES, Duration::ZERO, &kinds, look)
 }
 
-/// Open every epoch, the last one with the options `waiting`; of a new pier, make the first one.
+/// Open every epoch, the last with the options `waiting`. Makes the first epoch of a new pier.
 fn open_parts(
     options: &Options,
     waiting: &Options,
@@ -157,7 +157,7 @@ fn open_parts(
     Ok(parts)
 }
 
-/// Refuse a pier that must not exist, or that begins elsewhere than asked for.
+/// Refuse a pier that must not exist, or has another first epoch than asked for.
 fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
     let Some(first) = named.first() else { return Ok(()) };
     if mode == Mode::Create {
@@ -174,8 +174,7 @@ fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
     }
 }
 
-/// Make the directories, and take the lock of the pier: two processes could roll at once, each with
-/// the lock of another epoch.
+/// Make the directories, and take the pier's lock. With the locks of epochs alone, two processes could roll at once.
 fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
     let storage = &*options.storage;
     let mut dirs: Vec<PathBuf> = vec![dir.to_path_buf()];

@@ -22,12 +22,13 @@ pub struct OpenEpoch {
     pub book: Book,
 }
 
-/// The options for opening a part: the name has the number, and each part has its own layout.
+/// The options for opening a part: the directory's name has the number, and each part has a layout.
 pub fn of_part(options: &Options) -> Options {
     Options { epoch: None, layout: None, ..options.clone() }
 }
 
-/// Open epochs and put them after the others, where they must fit; the last one as `mode` says.
+/// Open epochs and add the books to `parts`, checking that the numbers fit. The last opens with
+/// `mode`.
 pub fn extend(
     options: &Options,
     parts: &mut Vec<OpenEpoch>,

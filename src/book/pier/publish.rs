@@ -9,9 +9,9 @@
 //! 5 the transaction is noted in .urb/log/.deedbook/transactions, the intent removed
 //! ```
 //!
-//! A crash before the intent leaves the pier unchanged, and `begun`, which the next writer removes.
-//! After the intent, the next writer renames the remaining files before it opens an epoch. Readers
-//! meet the first new epoch, or more, and no new epoch disappears again.
+//! A crash before the intent leaves the pier unchanged, and leftovers in `begun`, which the next
+//! writer removes. After the intent, the next writer renames the remaining files before it opens an
+//! epoch. Readers meet the first new epoch, or more, and no new epoch disappears again.
 
 use std::path::{Path, PathBuf};
 
@@ -32,12 +32,13 @@ use crate::storage::{Aside, sync_dir};
 use crate::transaction::{self, Committed, Desk, Intent, Target, Transaction};
 
 const BEGUN_NAME: &str = "begun";
-/// The begin of an intent's place.
+/// The beginning of an intent's place.
 const PLACE: &str = "epochs ";
 
 impl Shared {
-    /// Whether a transaction makes an epoch of each of its parts: they are large, and what they hold
-    /// can be a log as it is. An epoch without events takes it: another one would have its name.
+    /// Whether a transaction makes an epoch of each part: the parts are large, and can be logs as
+    /// they are. A last epoch without events takes the deeds itself: a new epoch would have the
+    /// same name.
     pub(super) fn publishes(
         &self,
         epochs: &[OpenEpoch],
@@ -57,7 +58,7 @@ impl Shared {
         Ok(is_large && is_packed && is_numbered && event > last.number)
     }
 
-    /// Make an epoch of each part; the last one takes appends from now on.
+    /// Make an epoch of each part. The last epoch takes appends from now on.
     pub(super) fn publish(
         &self,
         epochs: &mut Vec<OpenEpoch>,
@@ -77,7 +78,7 @@ impl Shared {
         match committed {
             Ok(done) => {
                 if let Err(error) = self.take_up(epochs, &target) {
-                    // The epochs are there. Later calls report that the handle is closed.
+                    // The epochs exist. Later calls report the closed handle.
                     lines::warn(&error);
                     let _ = self.finish(epochs);
                 }
@@ -118,7 +119,7 @@ impl Shared {
         }
     }
 
-    /// Open the epochs that a commit made, and reopen the one before them for reading.
+    /// Open the epochs of a commit, and reopen the epoch before for reading.
     fn take_up(&self, epochs: &mut Vec<OpenEpoch>, target: &Epochs<'_>) -> Result<()> {
         let Some(last) = epochs.last_mut().filter(|last| last.book.is_closed()) else {
             return Ok(());
@@ -136,7 +137,7 @@ pub(super) fn finish(options: &Options, dir: &Path) -> Result<()> {
     transaction::finish(&Epochs::of(options, dir))
 }
 
-/// Remove the epochs that a commit made and did not rename. Only without an intent.
+/// Remove epochs that a commit made and did not rename. Call only without an intent.
 pub(super) fn remove_begun(options: &Options, dir: &Path) -> Result<()> {
     let begun = sidecar_dir(dir).join(BEGUN_NAME);
     Aside::at(&*options.storage, begun).remove(Aside::LEFT).map_err(|e| e.of(FORMAT))
@@ -160,7 +161,7 @@ impl<'a> Epochs<'a> {
         self.sidecar.join(BEGUN_NAME).join(name_of(number))
     }
 
-    /// Check everything that can be refused, make the epochs, and store the intent.
+    /// Check for every possible refusal, make the epochs, and store the intent.
     fn begin(
         &self,
         job: &str,
@@ -202,13 +203,13 @@ impl<'a> Epochs<'a> {
         Ok(())
     }
 
-    /// Put the parts back among the staged files, after a commit that did not begin.
+    /// Move the parts back to the staged files, after a commit that did not begin.
     fn take_back(&self, job: &str, parts: &[transaction::Part], number: u64) {
         let desk = self.desk();
         let mut parts = parts.to_vec();
         parts.sort_by_key(|part| (part.partition, part.sequence));
         for (part, number) in numbered(&parts, number) {
-            // A part that was not reached has no file.
+            // A part after the error has no file.
             let Ok(path) = desk.part_path(job, part) else { continue };
             let _ = desk.storage.rename(&self.begun(number).join(LOG_NAME), &path);
         }
@@ -270,7 +271,7 @@ impl Target for Epochs<'_> {
             let message = format!("the intent of a commit has the place {:?}", intent.place);
             Error::new(ErrorKind::Unsupported, message).of(FORMAT).at(&self.sidecar)
         })?;
-        // A commit that died may have left a rename unsynced.
+        // A crashed commit may have left a rename unsynced.
         let storage = &*self.options.storage;
         let begun = self.sidecar.join(BEGUN_NAME);
         if storage.is_dir(&begun) {
@@ -293,7 +294,7 @@ impl Target for Epochs<'_> {
 }
 
 impl Epochs<'_> {
-    /// Refuse to put an epoch after an epoch whose last event has changed since the commit began.
+    /// Fail if the last event of the epoch before has changed since the commit began.
     fn check_unchanged(&self, last: &Named, first: u64) -> Result<()> {
         let book = of_part(self.options).open(&last.dir, Mode::Read)?;
         let event = book.last()?;

@@ -22,22 +22,22 @@ pub struct Reverse {
 }
 
 impl Pier {
-    /// The deed with that number.
+    /// Read one deed.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a missing record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for a damaged record; see [Errors](crate#errors).
     pub fn read(&self, event: u64) -> Result<Deed> {
         self.in_epoch_of(event, |book| book.read(event))
     }
 
-    /// The jam of the deed with that number, in parts; as [`Book::jam_reader`].
+    /// The jam of a deed, in parts; as [`Book::jam_reader`].
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and with
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) if it is damaged; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a missing record, and with
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for a damaged record; see [Errors](crate#errors).
     pub fn jam_reader(&self, event: u64) -> Result<JamReader> {
         self.in_epoch_of(event, |book| book.jam_reader(event))
     }
@@ -66,7 +66,7 @@ impl Pier {
         })
     }
 
-    /// The deeds with numbers in a range: a snapshot of the pier as it is now.
+    /// The deeds with numbers in a range, in a snapshot of the pier.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl Pier {
         Ok(Iter::new(self.cursor(events, OnCorrupt::Raise)?))
     }
 
-    /// The deeds with numbers in a range, without an allocation each: a snapshot of the pier as it is now.
-    /// Damage is raised, or passed over up to the end of its epoch.
+    /// The deeds with numbers in a range, without an allocation each, in a snapshot of the pier. Damage is raised, or
+    /// passed over up to the end of the epoch.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Pier {
         Ok(Cursor::new(self.walks(start, stop, walk)?.into_iter().map(Ok)))
     }
 
-    /// The deeds with numbers in a range, the last one first.
+    /// The deeds with numbers in a range, the last first.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Pier {
         Ok(Reverse { walks: self.walks(start, stop, walk)? })
     }
 
-    /// A walk for each epoch that has events of the range, with the epoch's number.
+    /// A walk for each epoch with events of the range, and the epoch's number.
     fn walks<W>(
         &self,
         start: u64,
@@ -144,7 +144,7 @@ impl Reverse {
     }
 }
 
-/// All deeds that are there now.
+/// All present deeds.
 impl IntoIterator for &Pier {
     type Item = Result<Deed>;
     type IntoIter = Iter;

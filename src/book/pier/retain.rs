@@ -27,7 +27,7 @@ use crate::storage::{Access, Aside, move_to};
 use crate::transaction::Target;
 
 const ASIDE_NAME: &str = "dropped";
-/// Errors name the removal with this text.
+/// The text for the removal in errors.
 const REMOVING: &str = "remove what was dropped";
 
 /// The dropped epochs of [`Pier::retain`], or the epochs to drop, and the rest of the pier.
@@ -48,8 +48,8 @@ impl Pier {
     /// Drop the epochs that `retention` allows, the oldest first, but no event that a consumer
     /// needs, and never the last epoch. Readers with an open epoch read to its end.
     ///
-    /// Appends of other threads wait. Where it cannot be seen whether an epoch is gone, the handle is
-    /// closed, and opening the pier again finds out.
+    /// Appends of other threads wait. If the call cannot find out whether an epoch is gone, it closes the handle; open
+    /// the pier again to find out.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Pier {
         Ok(dropped)
     }
 
-    /// What [`Pier::retain`] would drop. Changes nothing, so a reader may ask, too.
+    /// The epochs that [`Pier::retain`] would drop. Changes nothing, so a handle for reading works, too.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Pier {
         self.with(|parts| self.shared.allowed(parts, retention, needed))
     }
 
-    /// The named consumers, each with the event that it needs next.
+    /// The named consumers, each with the next event to keep.
     ///
     /// # Errors
     ///
@@ -88,9 +88,8 @@ impl Pier {
         self.shared.consumers().load()
     }
 
-    /// Note, durably, that a consumer needs a deed and all after it: its event is the pier's, or the
-    /// one after the last. A handle for reading may do so, too. Waits up to 30 s for a process that is
-    /// dropping epochs, then fails with [`ErrorKind::Locked`].
+    /// Note, durably, that a consumer needs `event` and all later events: any event of the pier, or the next. A handle
+    /// for reading works, too. Waits up to 30 s for a process that drops epochs, then fails with [`ErrorKind::Locked`].
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ impl Pier {
         })
     }
 
-    /// Forget a consumer, durably. Forgetting one that is not there is fine.
+    /// Forget a consumer, durably. Forgetting an unknown consumer is no error.
     ///
     /// # Errors
     ///
@@ -134,8 +133,8 @@ impl Pier {
         consumers.change(change)
     }
 
-    /// A writer's first step, before any append. Removes leftovers of a crash, and lowers the
-    /// consumers above the log's end: otherwise a consumer would miss the next deeds.
+    /// A writer's first step, before any append. Removes leftovers of a crash, and lowers consumers above the end of
+    /// the log, which would miss the next deeds.
     pub(super) fn settle(&self) -> Result<()> {
         let shared = &*self.shared;
         if shared.mode == Mode::Read {
@@ -167,7 +166,7 @@ impl Shared {
         Aside::at(&*self.options.storage, self.sidecar.join(ASIDE_NAME))
     }
 
-    /// The epochs that may be dropped, if consumers need the event `needed`.
+    /// The epochs to drop, if consumers need the event `needed`.
     fn allowed(
         &self,
         parts: &[OpenEpoch],
@@ -196,7 +195,7 @@ impl Shared {
         Ok(dropped)
     }
 
-    /// Whether an epoch was written last more than `age` ago. A clock in the past makes it young.
+    /// Whether the last write to an epoch is more than `age` ago. A clock set back makes the epoch young.
     fn is_older(&self, part: &OpenEpoch, age: Duration) -> Result<bool> {
         let path = part.dir.join(LOG_NAME);
         let file = self.options.storage.open(&path, Access::Read);

@@ -34,9 +34,8 @@ impl Pier {
     /// epoch's number, the last event before it. An epoch without events stays the last:
     /// [`ErrorKind::Contiguity`].
     ///
-    /// Appends of other threads wait. After an error, the last epoch takes appends as before; where
-    /// it cannot be seen whether the new one is there, the handle is closed, and opening the pier
-    /// again finds out.
+    /// Appends of other threads wait. After an error, the last epoch takes appends as before. If the call cannot find
+    /// out whether the new epoch exists, it closes the handle; open the pier again to find out.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl Shared {
         Ok((finished, OpenEpoch { number, dir, book }))
     }
 
-    /// Sync and close the last epoch, after which the epoch `number` comes, and open it for reading.
+    /// Sync and close the last epoch before the epoch `number`, and reopen the last epoch for reading.
     pub(super) fn close_last(&self, last: &OpenEpoch, number: u64) -> Result<OpenEpoch> {
         last.book.sync()?;
         let done = last.book.stats()?;
@@ -86,14 +85,14 @@ impl Shared {
         last.book.0.close_keeping_files()?;
         lock(&self.finished).add(&done);
         let book = of_part(&self.options).open(&last.dir, Mode::Read)?;
-        // Something else may have appended to the epoch since it was closed.
+        // Another program may have appended to the epoch since the close.
         let next = book.last()?.saturating_add(1);
         let after = Named { number, dir: self.dir.join(name_of(number)) };
         check_joint(last.number, next, &after)?;
         Ok(OpenEpoch { book, ..last.clone() })
     }
 
-    /// After a roll that failed: append to the last epoch as before, unless the new one may be there.
+    /// After a failed roll: append to the last epoch as before, unless the new epoch may exist.
     pub(super) fn go_on(&self, parts: &mut [OpenEpoch], begun: bool) {
         let options = of_part(&self.options);
         let again = parts.last_mut().filter(|_| !begun).is_some_and(|part| {
@@ -120,9 +119,8 @@ pub fn begin(
     put(&make(options, next, number, before, None)?, dir, number)
 }
 
-/// Make an epoch aside, whole and synced: an empty book, in the layout of the epoch before unless
-/// the options name one, with copies of that epoch's other files. Or take the `deeds` in a file
-/// with room for a header.
+/// Make an epoch aside, whole and synced: an empty book with copies of the other files of the epoch before. The layout
+/// is the options', or else the epoch's before. With `deeds`, the book is that file of deeds, with room for a header.
 pub fn make<'a>(
     options: &'a Options,
     next: PathBuf,

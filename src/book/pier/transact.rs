@@ -16,8 +16,8 @@ use crate::sidecar::{LockTimeout, WriterLock};
 use crate::transaction::{self, Committed, Noted, StagedJob, Target, Transaction, TransactionId};
 
 impl Pier {
-    /// Stage deeds for a commit of `job`; as [`Book::stage`](crate::book::Book::stage). Of another
-    /// layout than that of the last epoch at the commit, they are not found there.
+    /// Stage deeds for a commit of `job`; as [`Book::stage`](crate::book::Book::stage). The commit finds only deeds in
+    /// the layout of the last epoch.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl Pier {
         attempt: u64,
         first: Option<u64>,
     ) -> Result<Stage> {
-        // The last epoch that a reader knows may be dropped by now.
+        // The last epoch known to a reader may be dropped by now.
         self.find_more()?;
         self.on_last(|book| book.stage(job, partition, attempt, first))
     }
@@ -39,8 +39,8 @@ impl Pier {
     /// [`Book::commit_staged`](crate::book::Book::commit_staged). A transaction in an earlier
     /// epoch's record is a repeat, too.
     ///
-    /// Readers see a commit that makes epochs one epoch after the other. Where it cannot be seen how far
-    /// one that failed came, the handle is closed, and opening the pier again brings it to its end.
+    /// Readers see the epochs of a commit one after the other. If a failed commit may have begun, the call closes the
+    /// handle; opening the pier again finishes the commit.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Pier {
                 last.book.0.adopt_staged(&earlier.book.0.desk()?, &transaction.job, parts)?;
             }
             if layout == Layout::Packed {
-                // Leftovers of a commit that would have made epochs, and did not begin.
+                // Leftovers of a commit that was to make epochs, and did not begin.
                 let desk = Epochs::of(&shared.options, &shared.dir);
                 last.book.0.adopt_staged(&desk.desk(), &transaction.job, parts)?;
             }
@@ -90,7 +90,7 @@ impl Pier {
         self.with(|epochs| self.shared.noted(epochs))
     }
 
-    /// What was staged and not committed, by job.
+    /// The staged and uncommitted deeds, by job.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Pier {
         })
     }
 
-    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    /// Remove a job's staged deeds, unless the commit has begun. Returns whether they are gone.
     ///
     /// # Errors
     ///
@@ -135,8 +135,8 @@ impl Pier {
         })
     }
 
-    /// Give up a commit that has begun and cannot be brought to its end;
-    /// as [`Book::abandon_transaction`](crate::book::Book::abandon_transaction). Epochs that it made stay.
+    /// Give up a commit that has begun and cannot finish, as
+    /// [`Book::abandon_transaction`](crate::book::Book::abandon_transaction). Epochs made by the commit stay.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Pier {
 }
 
 impl Shared {
-    /// The last transaction of each application: of the pier's own, and of each epoch.
+    /// The last transaction of each application, from the records of the pier and of each epoch.
     fn noted(&self, epochs: &[OpenEpoch]) -> Result<BTreeMap<String, Noted>> {
         let mut all = Epochs::of(&self.options, &self.dir).desk().noted()?;
         for part in epochs {
@@ -169,8 +169,8 @@ impl Shared {
         Ok(all)
     }
 
-    /// What is known of an application. A record that names it was carried over from the newest one, but
-    /// for what the pier noted since.
+    /// The last transaction of an application. Each record of the application began as a copy of the newest record;
+    /// only the pier may have noted more since.
     pub(super) fn known(&self, epochs: &[OpenEpoch], app: &str) -> Result<Option<TransactionId>> {
         let last = epochs.last().map_or(Ok(BTreeMap::new()), |last| last.book.transactions())?;
         let known = match last.contains_key(app) {

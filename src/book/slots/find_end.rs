@@ -1,4 +1,4 @@
-//! The end of a log in the layout `slots`: by the slots, with the mark's help.
+//! Finds the end of a log in the layout `slots` by the slots, with the help of the mark.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::sidecar::{Mark, MarkUse};
 use crate::storage::File;
 use crate::storage::end_of_data;
 
-/// The findings, and the slot behind them.
+/// The findings, and the slot that proves the end.
 pub struct FoundBySlots {
     /// The bytes of the log.
     pub space: Space,
     /// Where it ends.
     pub findings: Findings,
-    /// The slot whose deeds are there; `None` where none holds.
+    /// The slot with all deeds present; `None` if no slot holds.
     pub slot: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ pub fn find_by_slots(
     }
     let marked = match known.mark {
         Some(mark) if anchored(format, &space_to(file_end), &mark)? => {
-            // Numbered otherwise, it would count other deeds.
+            // A mark with other numbers would count other deeds.
             let same = known.first.is_none_or(|first| first == mark.first);
             Some(Boundary { records: mark.records, offset: mark.end }).filter(|_| same)
         }
@@ -151,13 +151,13 @@ fn differs(
     file_end: u64,
     space_to: &dyn Fn(u64) -> Space,
 ) -> io::Result<FoundBySlots> {
-    // The valid prefix of a differing batch ends before it; deeds can be read further.
+    // The valid prefix ends before a differing batch, but the deeds of the batch can be read.
     let (valid_end, end) = match newest {
         Some((_, Held::Differs { from, end, .. })) => (from, end),
         _ => (file_end.max(DEEDS_AT), file_end.max(DEEDS_AT)),
     };
     let mut findings = find_end(format, &space_to(valid_end), known)?;
-    // The header may be another log's, with fewer deeds: the mark vouches for more.
+    // The header may belong to another log with fewer deeds: the mark vouches for more.
     let vouched = known.mark.filter(|_| findings.mark == MarkUse::Lost);
     let end = end.max(vouched.map_or(DEEDS_AT, |mark| mark.end.min(file_end)));
     let space = bounded(space_to(end));
@@ -173,7 +173,7 @@ fn differs(
         },
     };
     if matches!(newest, Some((_, Held::Differs { .. }))) {
-        // The batch is the reason, even if the log therefore ends below its mark.
+        // Report the batch, even if the log therefore ends below the mark.
         findings.damage = Some(damage);
     } else {
         findings.damage.get_or_insert(damage);
@@ -181,8 +181,8 @@ fn differs(
     Ok(FoundBySlots { space, findings, slot: None })
 }
 
-/// Whether deeds of the first batch lie after the place where their lengths end: a power cut that took
-/// deeds leaves none after them, a length that was damaged does.
+/// Whether deeds of the first batch lie after the last length that fits. A damaged length leaves later deeds, but a
+/// power cut that loses deeds also loses all later deeds.
 fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Boundary) -> io::Result<bool> {
     let end = file.len()?;
     if deed_follows(file, codec, place.offset, end)? {
@@ -198,7 +198,7 @@ fn hides_deeds(file: &dyn File, codec: Codec, slot: &Slot, place: Boundary) -> i
     Ok(crc32_more(sum, &len.to_le_bytes()) == slot.sum)
 }
 
-/// Nothing after its end is read, not even past damage.
+/// A space without reads after the end, not even past damage.
 fn bounded(space: Space) -> Space {
     let beyond = Beyond { file: space.file.clone(), end: space.end };
     Space { beyond: Some(beyond), ..space }

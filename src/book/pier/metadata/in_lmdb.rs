@@ -5,9 +5,9 @@
 //! .urb/log/0iN/meta.bin   a copy in each epoch; a roll takes it along
 //! ```
 //!
-//! A save first commits to LMDB, durably, and then replaces the last epoch's `meta.bin`. A crash
-//! between the two leaves both whole, the new values in LMDB and the old values in the copy. A
-//! reader reports the difference like any other, and a repeated save ends it.
+//! A save first commits to LMDB, durably, and then replaces the last epoch's `meta.bin`. A crash between the two leaves
+//! both whole, the new values in LMDB and the old values in the copy. A reader reports the difference like any other,
+//! and a repeated save removes the difference.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,13 +33,13 @@ impl Pier {
     /// another program changed one value, or a save was interrupted. Store the right value in both
     /// with [`Pier::save_meta`].
     ///
-    /// Needs the feature `lmdb`; without it, the metadata is that of the last epoch.
+    /// Needs the feature `lmdb`. Without the feature, returns the last epoch's metadata.
     ///
     /// # Errors
     ///
     /// Fails for a damaged file; see [Errors](crate#errors).
     pub fn meta(&self) -> Result<Meta> {
-        // Either may be half of a save by another process, or of one by Vere.
+        // Either error may come from half a save by another process, or by Vere.
         let kinds = [ErrorKind::Corrupt, ErrorKind::Locked];
         with_patience(TRIES, PAUSE, &kinds, || {
             self.with(|parts| match parts.last() {
@@ -49,14 +49,14 @@ impl Pier {
         })
     }
 
-    /// Change the metadata fields that are `Some`, durably: in `.urb/log/data.mdb`, if the pier has
-    /// its metadata there, then in the last epoch's `meta.bin`. Each changes all at once. After a
-    /// crash between the two, [`Pier::meta`] names the difference, and a repeated call ends it.
+    /// Change the metadata fields that are `Some`, durably: in `.urb/log/data.mdb`, if the pier has its metadata there,
+    /// then in the last epoch's `meta.bin`. Each changes all at once. After a crash between the two, [`Pier::meta`]
+    /// names the difference, and a repeated call removes the difference.
     ///
     /// Fields that are `None` must be the same in both, else nothing is changed. A pier without a
     /// `data.mdb` gets none.
     ///
-    /// Needs the feature `lmdb`; without it, the last epoch's alone are changed.
+    /// Needs the feature `lmdb`. Without the feature, only the last epoch's metadata changes.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Pier {
 
 impl Shared {
     fn meta_of(&self, part: &OpenEpoch) -> Result<Meta> {
-        // A closed handle, and one of before a fork, must not wait for its turn.
+        // A closed handle, or a handle from before a fork, must not wait for a turn.
         part.book.meta()?;
         let _turn = turn();
         let Some(own) = read_top(&*self.options.storage, &self.dir)? else {
@@ -83,12 +83,12 @@ impl Shared {
         Ok(own.or(copy))
     }
 
-    /// Change the pier's own metadata; returns what its copy must have.
+    /// Change the pier's own metadata. Returns the metadata for the copy.
     fn save_top(&self, part: &OpenEpoch, meta: &Meta) -> Result<Meta> {
         let _turn = turn();
         let Some(own) = read_top(&*self.options.storage, &self.dir)? else { return Ok(*meta) };
         let copy = part.book.meta()?;
-        // A given field ends its difference.
+        // A given field removes any difference of the field.
         self.check_same(part, meta.or(own), meta.or(copy))?;
         save_top(&self.dir, meta)?;
         Ok(meta.or(own))
@@ -120,7 +120,7 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A field that both have, with two values.
+/// A field with different values in both.
 fn difference<T: PartialEq>(
     name: &'static str,
     own: Option<T>,
