@@ -27,13 +27,13 @@ pub struct LedgerConfig {
     pub storage_location: PathBuf,
     /// The ending of the files' names: `0-events`, `1-events`.
     pub base_filename: String,
-    /// A file that has more bytes is finished, and the next append begins another; at least 100.
+    /// A file with more bytes is finished, and the next append begins another; at least 100.
     pub max_file_size: usize,
-    /// What stands before the records of a file.
+    /// Makes the bytes before the records of a file.
     pub header: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
-    /// What stands after them.
+    /// Makes the bytes after the records of a file.
     pub footer: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
-    /// What stands between two of them.
+    /// The bytes between two records.
     pub separator: Vec<u8>,
 }
 
@@ -89,8 +89,8 @@ impl fmt::Debug for LedgerConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCorrupt {
-    /// Send the records before the damage; [`LedgerStore::remove`](super::LedgerStore::remove) moves
-    /// the file to `.deedbook/quarantine/`, from where [`salvage`](Options::salvage) copies the others.
+    /// Send the records before the damage; [`LedgerStore::remove`](super::LedgerStore::remove) moves the file to
+    /// `.deedbook/quarantine/`, and [`salvage`](Options::salvage) copies the other records from there.
     #[default]
     Quarantine,
     /// Send the intact records after the damage as well. The file goes to the quarantine only if it
@@ -156,18 +156,17 @@ pub struct Options {
     pub durability: Durability,
     /// How to treat a file with intact records after damage.
     pub on_corrupt: OnCorrupt,
-    /// A file with so many records is finished, and the next append begins another.
+    /// A file with this many records is finished, and the next append begins another.
     pub file_records_max: Option<u64>,
-    /// Limit of all files together, bytes. The store counts the bytes if the last count is older
-    /// than a second, or the store removed files since and needs their room; with
-    /// [`WhenFull::DropOldest`] always before dropping a file. Additions of other stores in between
-    /// remain unseen.
+    /// Limit of all files together, bytes. The store counts the bytes if the last count is older than a second, or if
+    /// the store has removed files since and needs the room, and with [`WhenFull::DropOldest`] always before dropping a
+    /// file. The store does not see additions of other stores in between.
     pub bytes_total_max: Option<u64>,
     /// How an append behaves at the limit.
     pub when_full: WhenFull,
-    /// Limit of a payload, bytes: 1 MiB by default. A lower one limits appends only.
+    /// Limit of a payload, bytes: 1 MiB by default. A lower limit applies to appends only.
     pub record_bytes_max: u64,
-    /// Unix permissions of new files, less the umask. Who may read them may list new directories.
+    /// Unix permissions of new files, less the umask. Users with permission to read the files may list new directories.
     pub file_mode: u32,
     /// A sync that takes longer is logged and counted.
     pub slow_sync: Duration,

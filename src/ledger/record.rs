@@ -1,6 +1,6 @@
-//! The records that callers get, and where they lie.
+//! The records that callers get, and the positions of records.
 
-/// Where a record lies: its file, and its number in that.
+/// The position of a record: the file, and the number in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The index of the file.

@@ -1,5 +1,5 @@
-//! The types that users hold: each is a newtype around the [`Log`](super::Log) of a format, with
-//! the verbs of every log on its own page. A format adds its own verbs.
+//! The public types: newtypes around the [`Log`](super::Log) of a format, each with the verbs of every log on its own
+//! page. A format adds more verbs.
 
 /// Define methods that call the inner log's method of the same name.
 macro_rules! verbs {
@@ -20,8 +20,8 @@ macro_rules! facade {
         pub(crate) type Iter = $crate::Iter<$format>;
 
         impl Options {
-            /// Check every record of a part that [`splits`]($name::splits) gave, without opening the log. `progress` is
-            /// called with bytes done and bytes in all, and its error ends the check.
+            /// Check every record of a part from [`splits`]($name::splits), without opening the log. `progress` gets
+            /// the bytes done and the total, and its error ends the check.
             ///
             /// # Errors
             ///
@@ -46,7 +46,7 @@ macro_rules! facade {
             }
         }
 
-        /// All records that are there now.
+        /// All present records.
         impl IntoIterator for &$name {
             type Item = <Iter as Iterator>::Item;
             type IntoIter = Iter;
@@ -70,11 +70,11 @@ macro_rules! facade {
             fn is_closed(&self) -> bool;
             /// The mode of the handle.
             fn mode(&self) -> $crate::Mode;
-            /// The options it was opened with.
+            /// The options of the opening.
             fn options(&self) -> &Options;
             /// The report of the opening.
             fn recovery(&self) -> &$crate::report::OpenReport;
-            /// Counts of this handle since it was opened.
+            /// Counts of this handle since the opening.
             ///
             /// # Errors
             ///
@@ -101,23 +101,23 @@ macro_rules! facade {
             /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
             /// [Errors](crate#errors).
             fn bookmark(&self) -> $crate::Result<$crate::jobs::Bookmark>;
-            /// How far a reader can go on from a place: up to the end, or less far if `reach` says so. It
-            /// returns `from` itself where there is nothing to read.
+            /// The place up to which a reader can read on from `from`: the end, or less far if `reach` says so. Returns
+            /// `from` if there is nothing to read.
             ///
             /// `advance` steps through an undamaged log by the index. Damage and all records after
             /// it are one step, whatever `reach` asks for: up to the end of the last intact record,
             /// or of the damage.
             ///
-            /// Fails where the log is not the one of `from` any more: with
-            /// [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) for another log, with
-            /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) where the place was dropped or cut off.
+            /// Fails with [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) if `from` belongs to another log, and with
+            /// [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) if the place was dropped or cut off.
             ///
             /// # Errors
             ///
             /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that the log does not have; see
             /// [Errors](crate#errors).
             fn advance(&self, from: &$crate::jobs::Bookmark, reach: &$crate::jobs::Reach) -> $crate::Result<$crate::jobs::Bookmark>;
-            /// Divide what lies between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance` does.
+            /// Divide the records between two bookmarks into parts of about `split_bytes` bytes. Fails as `advance`
+            /// does.
             ///
             /// # Errors
             ///
@@ -143,8 +143,7 @@ macro_rules! facade {
                 self.verify_with(path, |_, _| Ok(()))
             }
 
-            /// As [`verify`](Self::verify). `progress` is called with bytes done and bytes in all, and its error ends
-            /// the check.
+            /// As [`verify`](Self::verify). `progress` gets the bytes done and the total, and its error ends the check.
             ///
             /// # Errors
             ///
@@ -158,9 +157,9 @@ macro_rules! facade {
                 self.verify_rest(path, &[], progress)
             }
 
-            /// As [`verify_with`](Self::verify_with), without reading again the parts `intact`: splits, from the log's
-            /// first record on, that [`verify_part`](Self::verify_part) found to be intact. So several readers share
-            /// a check. Parts that are not the beginning of the log as it is now are read again.
+            /// As [`verify_with`](Self::verify_with), without reading the parts `intact` again: splits from the log's
+            /// first record on, found intact by [`verify_part`](Self::verify_part). So several readers share a check.
+            /// If the parts are not the beginning of the present log, the call reads them again.
             ///
             /// # Errors
             ///
@@ -203,7 +202,7 @@ macro_rules! facade {
                 Options::new().open(path, $crate::Mode::Create)
             }
 
-            /// Open a log for appending, creating it if it is missing.
+            /// Open a log for appending. Creates a missing log.
             ///
             /// # Errors
             ///
@@ -225,9 +224,9 @@ macro_rules! facade {
             /// Fails if the sync fails, now or before ([`Poisoned`](crate::ErrorKind::Poisoned)); see
             /// [Errors](crate#errors).
             fn sync(&self) -> $crate::Result<()>;
-            /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the number
-            /// that its first record must get. A write-ahead log has no such numbers, and ignores it.
-            /// Any handle may stage, in any process.
+            /// Stage records for a commit of `job`: the file of one attempt of a task. `first` is the required number
+            /// of the first record; a write-ahead log has no numbers and ignores `first`. Any handle may stage, in any
+            /// process.
             ///
             /// # Errors
             ///
@@ -237,13 +236,13 @@ macro_rules! facade {
             /// nothing, and durably, whatever the durability option. A repeated transaction is not
             /// appended again.
             ///
-            /// A commit that fails with [`Durable::No`](crate::Durable::No) left nothing. Any other that failed has
-            /// begun: the next opening for writing ends it.
+            /// A commit that fails with [`Durable::No`](crate::Durable::No) changed nothing. Any other failed commit
+            /// has begun: the next opening for writing finishes the commit.
             ///
             /// # Errors
             ///
-            /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction that is not the next of its
-            /// application, and for parts that are missing or damaged; see [Errors](crate#errors).
+            /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction out of its application's
+            /// order, and for missing or damaged parts; see [Errors](crate#errors).
             fn commit_staged(&self, transaction: &$crate::jobs::Transaction, parts: &[$crate::jobs::Part]) -> $crate::Result<$crate::jobs::Committed>;
             /// The last transaction of each application.
             ///
@@ -257,15 +256,14 @@ macro_rules! facade {
             ///
             /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
             fn staged(&self) -> $crate::Result<Vec<$crate::jobs::StagedJob>>;
-            /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+            /// Remove a job's staged records, unless the commit has begun. Returns whether they are gone.
             ///
             /// # Errors
             ///
             /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
             fn discard_staged(&self, job: &str) -> $crate::Result<bool>;
-            /// Give up a commit that has begun and cannot be brought to its end, because what it staged is
-            /// gone or damaged. Records that it appended stay. For a handle for reading; fails while the log
-            /// is open for writing.
+            /// Give up a commit that has begun and cannot finish, because staged records are gone or damaged. Records
+            /// already appended stay. For a handle for reading; fails while the log is open for writing.
             ///
             /// # Errors
             ///

@@ -78,7 +78,7 @@ struct Shared {
     sidecar: PathBuf,
     mode: Mode,
     options: Options,
-    /// At least one epoch, in the order of events. A roll adds epochs, and a reader that meets a roll.
+    /// At least one epoch, in the order of events. Changes with a roll, and when a reader meets a roll.
     parts: RwLock<Vec<OpenEpoch>>,
     /// Counts of the epochs finished by this handle.
     finished: Mutex<Stats>,

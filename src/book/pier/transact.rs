@@ -169,8 +169,8 @@ impl Shared {
         Ok(all)
     }
 
-    /// The last transaction of an application. Each record of the application began as a copy of the newest record;
-    /// only the pier may have noted more since.
+    /// The last transaction of an application. If the last epoch's record has the application, the entry began as a
+    /// copy of the newest entry; only the pier may have noted a newer transaction since.
     pub(super) fn known(&self, epochs: &[OpenEpoch], app: &str) -> Result<Option<TransactionId>> {
         let last = epochs.last().map_or(Ok(BTreeMap::new()), |last| last.book.transactions())?;
         let known = match last.contains_key(app) {

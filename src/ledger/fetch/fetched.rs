@@ -3,15 +3,15 @@
 use super::reader::LedgerReader;
 use crate::storage::FileId;
 
-/// The result of a fetch: of [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) readers, and the files to remove
-/// once each of them was sent.
+/// The result of a fetch. [`LedgerStore::fetch`](crate::ledger::LedgerStore::fetch) returns readers, and the files to
+/// remove after sending each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataResult<T = Vec<LedgerReader>, R = Removable> {
     /// The data.
     pub data: Option<T>,
-    /// The files to remove once their data was sent, in the order of the data.
+    /// The files to remove after sending the data, in the order of the data.
     pub removable: Option<Vec<R>>,
-    /// Whether more records wait than this fetch returned within its limits.
+    /// Whether more records wait than this fetch returned within the limits.
     pub more: bool,
 }
 

@@ -16,17 +16,16 @@ use crate::lines;
 use fetched::{DataResult, Removable};
 use reader::{Around, LedgerReader};
 
-/// A fetch gives no more files at once: each of them is open, and a process may open 1,024.
+/// The most files of a fetch: each is open, and a process may open 1,024.
 const FETCH_FILES_MAX: usize = 256;
 
 impl LedgerStore {
-    /// Finish the file being written, and give the oldest finished files: at most `count` (and 256:
-    /// each is open), with at most `max_bytes` together, but always one. `None` if there are none.
+    /// Finish the file being written, and return the oldest finished files: at most `count` (and 256: each is open),
+    /// with at most `max_bytes` together, but always one. `None` without files.
     ///
-    /// The store leases the files until [`LedgerStore::remove`] or [`LedgerStore::release`] gives
-    /// them back, or the store is closed, or its process ends. A fetch passes over files that
-    /// another store leased or writes, in any process. A second fetch of the same store gives its
-    /// own files again, so each sending thread needs a store.
+    /// The store leases the files until [`LedgerStore::remove`] or [`LedgerStore::release`] gives them back, or the
+    /// store is closed, or its process ends. A fetch passes over files that another store leased or writes, in any
+    /// process. A second fetch of the same store returns the same files again, so each sending thread needs a store.
     ///
     /// A file without an intact record is removed if it is blank, else moved to
     /// `.deedbook/quarantine/`. A file that cannot be read is an error only if no other can be sent.
@@ -44,8 +43,8 @@ impl LedgerStore {
         shared.fetch(count, max_bytes).map_err(|e| e.of(FORMAT))
     }
 
-    /// Remove files that were sent. What is gone already, or has another file in its place, is passed
-    /// over. A power cut may bring files back that were removed, with [`Durability::None`].
+    /// Remove sent files. Passes over a file that is gone, or replaced by another file. With [`Durability::None`], a
+    /// power cut may bring removed files back.
     ///
     /// # Errors
     ///
@@ -54,7 +53,7 @@ impl LedgerStore {
         self.usable()?.remove(items).map_err(|e| e.of(FORMAT))
     }
 
-    /// Give back files that were fetched and will not be sent now: other stores may send them.
+    /// Give back fetched files without sending: other stores may send them.
     ///
     /// # Errors
     ///
@@ -63,8 +62,8 @@ impl LedgerStore {
         self.usable()?.give_back_items(items).map_err(|e| e.of(FORMAT))
     }
 
-    /// Whether there is anything to be sent: a record in the file being written, or any file. That
-    /// may be one that another store writes or leased, which [`LedgerStore::fetch`] leaves out.
+    /// Whether there is anything to send: a record in the file being written, or any file, even a file that
+    /// [`LedgerStore::fetch`] leaves out because another store writes or leased it.
     ///
     /// # Errors
     ///
@@ -77,9 +76,9 @@ impl LedgerStore {
         Ok(!shared.directory.indexes().map_err(|e| e.of(FORMAT))?.is_empty())
     }
 
-    /// Remove every file, the one being written and those that any store leased as well. The files that
-    /// other live stores write stay, and so does the quarantine; indexes go on. A file that cannot be removed stays, too, and is
-    /// an error once all others are gone.
+    /// Remove every file, also the file being written and files leased by any store. The files being written by other
+    /// live stores stay, and the quarantine stays; indexes go on. A file that cannot be removed stays, too, and is an
+    /// error after all other files are gone.
     ///
     /// # Errors
     ///
@@ -90,7 +89,7 @@ impl LedgerStore {
 }
 
 impl Shared {
-    /// With the present limit: another store may have raised the limit.
+    /// A look with the present limit: another store may have raised the limit.
     pub(super) fn looking(&self) -> Result<Looking> {
         Ok(Looking::new(&self.options, self.directory.kept_limit()?))
     }
@@ -106,7 +105,7 @@ impl Shared {
         Ok(Some(DataResult { data: Some(readers), removable: Some(removable), more }))
     }
 
-    /// The readers of the files, which go to `removable`, and whether there are more.
+    /// The readers of the files, and whether there are more. The files go to `removable`.
     fn fetch_leased(
         &self,
         count: Option<usize>,
@@ -184,7 +183,7 @@ impl Shared {
         }
     }
 
-    /// Take a file that has nothing to be sent out of the way.
+    /// Remove or quarantine a file with nothing to send.
     fn set_aside(&self, found: &Finished, seen: &Seen) -> Result<()> {
         let away = if seen.blank { Away::Removed } else { Away::Quarantined };
         let gate = self.directory.gate()?;

@@ -20,7 +20,7 @@ pub struct Payloads {
 }
 
 impl Payloads {
-    /// Over the same records, from the first one on.
+    /// The payloads of `walk`'s records, from the first on.
     pub(super) fn over(walk: &Walk, path: &Path) -> Self {
         Self { walk: walk.rewound(), path: path.to_path_buf() }
     }
@@ -114,7 +114,7 @@ impl Walk {
     }
 }
 
-/// The error of bytes that changed since a look found them intact.
+/// The error of bytes that changed after a check found no damage.
 pub fn changed(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the file was changed since: {what}"))
 }

@@ -20,7 +20,8 @@ pub struct Stage {
     job: String,
     /// The part being staged, before its records.
     part: Part,
-    /// Its file; `None` until it has a record, but for the first one.
+    /// The part's file. `None` until the part has a record; the first part has a file from the
+    /// start.
     file: Option<StagedWriter<LedgerFormat>>,
     /// The parts before.
     finished: Vec<Part>,
@@ -59,7 +60,7 @@ impl LedgerStore {
 }
 
 impl Stage {
-    /// Add a record. What is staged is unchanged if the record is empty or beyond the limit.
+    /// Add a record. An empty record, or a record beyond the limit, leaves the stage unchanged.
     ///
     /// # Errors
     ///
@@ -94,8 +95,8 @@ impl Stage {
         self.len() == 0
     }
 
-    /// Make the files durable. What this returns goes to the commit: no part if there is no record,
-    /// and several if a file of the ledger would not hold them all.
+    /// Make the files durable. Pass the returned parts to the commit: no part without records,
+    /// several if the records exceed one file of the ledger.
     ///
     /// # Errors
     ///
@@ -106,8 +107,8 @@ impl Stage {
         Ok(take(&mut self.finished))
     }
 
-    /// Here the cap is a hard cap: no acknowledgement has to wait for the next file. A longer
-    /// record has a file of its own.
+    /// In staging, the cap is hard: no acknowledgement waits for the next file. A longer record
+    /// gets a separate file.
     fn is_full_before(&self, bytes: u64) -> bool {
         let shared = &self.store.shared;
         let Some(file) = &self.file else { return false };
@@ -131,7 +132,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // A forked child has its parent's files, and leaves them alone.
+        // A forked child leaves the parent's files alone.
         if self.is_finished || self.store.shared.is_forked() {
             return;
         }

@@ -1,8 +1,7 @@
 //! Transactions of a ledger: tasks stage whole files, a commit renames them into the ledger.
 //!
-//! The intent has the index of the first file. A file that is missing among the staged files was
-//! renamed already, and may have been sent since: a rename happens once. So a commit can be
-//! finished again and again, whatever senders do meanwhile.
+//! The intent has the index of the first file. A file missing among the staged files was renamed before, and may have
+//! been sent since: a rename happens once. So a commit can be finished again and again, whatever senders do meanwhile.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +21,7 @@ use crate::transaction::{
     self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
 };
 
-/// How long the commit of another store is waited for.
+/// How long to wait for another store's commit.
 const COMMIT_WAIT: Duration = Duration::from_secs(30);
 /// Files renamed under one hold of the directory. Other stores wait for the directory.
 const RENAMED_AT_ONCE: usize = 1000;
@@ -34,13 +33,13 @@ impl LedgerStore {
     /// store appended, and count against the limit of all files like an append. A repeated
     /// transaction moves nothing.
     ///
-    /// A commit that fails with [`Durable::No`] left nothing. Any other that failed has begun: the
-    /// next opening, or the next commit, ends it.
+    /// A commit that fails with [`Durable::No`] changed nothing. Any other failed commit has begun: the next opening,
+    /// or the next commit, finishes the commit.
     ///
     /// # Errors
     ///
-    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction that is not the next of its
-    /// application, and for parts that are missing or damaged; see [Errors](crate#errors).
+    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction out of its application's order, and
+    /// for missing or damaged parts; see [Errors](crate#errors).
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         let shared = self.writable_as_before()?;
         let run = || {
@@ -61,7 +60,7 @@ impl LedgerStore {
         self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
     }
 
-    /// What was staged and not committed, by job.
+    /// The staged and uncommitted files, by job.
     ///
     /// # Errors
     ///
@@ -70,7 +69,7 @@ impl LedgerStore {
         self.usable()?.desk().staged().map_err(|e| e.of(FORMAT))
     }
 
-    /// Remove what a job staged, unless its commit has begun. Returns whether it is gone.
+    /// Remove a job's staged files, unless the commit has begun. Returns whether they are gone.
     ///
     /// # Errors
     ///
@@ -79,8 +78,8 @@ impl LedgerStore {
         self.usable()?.desk().discard(job).map_err(|e| e.of(FORMAT))
     }
 
-    /// Give up a commit that has begun and cannot be brought to its end. Files that it put into the
-    /// ledger stay. Waits for a commit that another store is at.
+    /// Give up a commit that has begun and cannot finish. Files already in the ledger stay. Waits for another store's
+    /// running commit.
     ///
     /// # Errors
     ///
@@ -110,7 +109,7 @@ impl Shared {
         let jobs = &self.directory.jobs;
         let finished = match self.directory.storage.lock(jobs, false) {
             Ok(LockAttempt::Held(_committing)) => transaction::finish(self),
-            // Another store is at it.
+            // Another store is committing.
             Ok(LockAttempt::Busy(_)) => Ok(()),
             Err(e) => Err(Error::io("lock the directory", jobs, e)),
         };
@@ -128,7 +127,7 @@ impl Shared {
         staged.check_len()
     }
 
-    /// All that can be refused, and the intent. Returns the index of the first file.
+    /// Check for every possible refusal, and store the intent. Returns the index of the first file.
     fn begin_commit(
         &self,
         job: &str,
@@ -150,8 +149,7 @@ impl Shared {
         let counted = self.directory.counted()?;
         let begun = self.directory.claim_next(&gate, parts.len());
         let begun = begun.and_then(|first| store(first.to_string()).map(|()| first));
-        // Without an intent on disk nothing uses the claimed indexes. An intent whose name could not be
-        // synced is removed.
+        // Without an intent on disk nothing uses the claimed indexes. Remove an intent if syncing the name failed.
         let is_unused = || {
             let desk = self.desk();
             matches!(Intent::load(&desk), Ok(None)) || Intent::clear(&desk).is_ok()
@@ -255,7 +253,7 @@ impl Target for Shared {
         let parts = with_records(&intent.parts);
         for part in &parts {
             match self.check_staged(&intent.transaction.job, part) {
-                // It was renamed.
+                // A rename before.
                 Err(e) if is_gone(&e) => {}
                 checked => checked?,
             }
@@ -290,13 +288,12 @@ impl Directory {
         sync_names(&*self.storage, &self.sidecar(), &self.path)
     }
 
-    /// One commit at a time, across all stores: there is one intent.
+    /// One commit at a time, across all stores, because there is only one intent.
     fn lock_jobs(&self) -> Result<Box<dyn LockGuard>> {
         lock_within(&*self.storage, &self.jobs, COMMIT_WAIT)
     }
 
-    /// Claim the next indexes, so many, durably; returns the first. No store creates a file with a
-    /// claimed index.
+    /// Claim the next `count` indexes, durably. Returns the first. No store creates a file with a claimed index.
     fn claim_next(&self, gate: &Gate, count: usize) -> Result<u32> {
         let first = self.after_last()?.max(self.counted()?);
         let last = self
@@ -305,8 +302,8 @@ impl Directory {
         self.index(first)
     }
 
-    /// Rename a staged file, unless already done. Another implementation asks for no claim and may
-    /// have a file by the same name, which stays.
+    /// Rename a staged file, unless already done. Another implementation ignores claims and may have made a file with
+    /// the same name, which stays.
     fn publish(&self, _gate: &Gate, staged: &Path, index: u32) -> Result<Published> {
         let named = self.path_of(index);
         let id = match self.storage.open(staged, Access::Read).and_then(|file| file.id()) {

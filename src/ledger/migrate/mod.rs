@@ -32,7 +32,7 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// A migration that removes a file once its events are on stable storage.
+    /// A migration that removes each file once the events are on stable storage.
     pub fn new(source: impl Into<PathBuf>, base_filename: impl Into<String>) -> Self {
         Self { source: source.into(), base_filename: base_filename.into(), keep: false }
     }
@@ -46,7 +46,7 @@ pub struct FileMigration {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// Whether it was being written, and never finished.
+    /// Whether the file was being written, and never finished.
     pub active: bool,
     /// Events that went to the ledger, or would go.
     pub events: u64,
@@ -61,16 +61,15 @@ pub struct FileMigration {
 }
 
 impl Migration {
-    /// Append all events of a DirectoryStore's files to a ledger, and remove the files, the oldest first.
-    /// `progress` is called with bytes done and bytes in all; what it fails with ends the self.
+    /// Append all events of a DirectoryStore's files to a ledger, and remove the files, the oldest first. `progress`
+    /// gets the bytes done and the total; its error ends the migration.
     ///
-    /// The program that wrote the files must have ended. A file is removed when its events are on stable
-    /// storage. Of a torn or damaged one, the events before the damage are migrated, and the rest is set
-    /// aside in `.deedbook/quarantine/` of the ledger. A file that does not begin as a DirectoryStore's
-    /// stays where it is.
+    /// The program that wrote the files must have ended. A file is removed once the events are on stable storage. From
+    /// a torn or damaged file, the call migrates the events before the damage, and copies the rest to
+    /// `.deedbook/quarantine/` of the ledger. A file that does not begin as a DirectoryStore's stays in place.
     ///
-    /// Ended at any moment, it can be done again. Of the one file at which it ended, events may come twice.
-    /// A kept file is migrated again by each migration: the reports alone say that it is in the ledger.
+    /// After an interruption, repeat the migration. Events of the file in progress may then be in the ledger twice.
+    /// Each migration migrates kept files again: only the reports show which files are in the ledger.
     ///
     /// # Errors
     ///
@@ -100,7 +99,7 @@ impl Migration {
         Ok(reports)
     }
 
-    /// What [`run`](Self::run) would do; nothing is changed.
+    /// The reports that [`run`](Self::run) would return. Changes nothing.
     ///
     /// # Errors
     ///
@@ -261,7 +260,7 @@ impl FileMigration {
         }
     }
 
-    /// Whether the file does not begin as a DirectoryStore's: it stays.
+    /// Whether the file does not begin as a DirectoryStore's, and stays.
     pub fn is_foreign(&self) -> bool {
         self.rest_from == Some(0)
     }

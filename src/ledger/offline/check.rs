@@ -45,7 +45,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Fails where there is no log that can be read. Damage is no error: the report has it.
+    /// Fails without a readable log. Damage is no error: the report has it.
     pub fn verify(
         &self,
         location: impl AsRef<Path>,
@@ -54,13 +54,12 @@ impl Options {
         self.verify_with(location, base_filename, |_, _| Ok(()))
     }
 
-    /// As [`verify`](Self::verify). `progress` is called with bytes done and bytes in all, and its error ends the
-    /// check.
+    /// As [`verify`](Self::verify). `progress` gets the bytes done and the total, and its error ends the check.
     ///
     /// # Errors
     ///
-    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
-    /// ends the work and is returned.
+    /// Fails without a readable log. Damage is no error: the report has it. An error of `progress` ends the work and is
+    /// returned.
     pub fn verify_with(
         &self,
         location: impl AsRef<Path>,
@@ -70,14 +69,13 @@ impl Options {
         verify_files(self.files(location, base_filename)?, self, progress)
     }
 
-    /// Check every record of one file, but for those of the parts `intact`, which
-    /// [`verify_part`](Self::verify_part) found to be intact: see
-    /// [`verify_rest`](crate::book::Options::verify_rest) of a book.
+    /// Check every record of one file, except the records of the parts `intact`, found intact by
+    /// [`verify_part`](Self::verify_part): see [`verify_rest`](crate::book::Options::verify_rest) of a book.
     ///
     /// # Errors
     ///
-    /// Fails where there is no log that can be read. Damage is no error: the report has it. An error of `progress`
-    /// ends the work and is returned.
+    /// Fails without a readable log. Damage is no error: the report has it. An error of `progress` ends the work and is
+    /// returned.
     pub fn verify_file(
         &self,
         path: impl AsRef<Path>,
@@ -87,8 +85,8 @@ impl Options {
         crate::log::check_rest::<LedgerFormat>(path.as_ref(), self, intact, progress)
     }
 
-    /// Copy every intact record to a new ledger, whose directory must have no files of that base: each
-    /// file to one of its own. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
+    /// Copy every intact record to a new ledger, file by file. The target directory must have no files of the base. The
+    /// quarantine, `.deedbook/quarantine`, can be copied in the same way.
     ///
     /// # Errors
     ///
@@ -103,8 +101,7 @@ impl Options {
         self.salvage_with(location, base_filename, target, |_, _| Ok(()))
     }
 
-    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
-    /// copying.
+    /// As [`salvage`](Self::salvage). `progress` gets the bytes done and the total, and its error ends the copying.
     ///
     /// # Errors
     ///
@@ -123,11 +120,11 @@ impl Options {
 }
 
 impl Contents {
-    /// As [`Options::verify_with`], of these files.
+    /// As [`Options::verify_with`], for these files.
     ///
     /// # Errors
     ///
-    /// Fails where there is no log that can be read. Damage is no error: the report has it.
+    /// Fails without a readable log. Damage is no error: the report has it.
     pub fn verify(
         &self,
         options: &Options,
@@ -136,7 +133,7 @@ impl Contents {
         verify_files(self.files.clone(), options, progress)
     }
 
-    /// As [`Options::salvage_with`], of these files.
+    /// As [`Options::salvage_with`], for these files.
     ///
     /// # Errors
     ///
@@ -198,7 +195,7 @@ fn salvage_files(
             durability: Durability::Rotate,
             file_records_max: None,
             bytes_total_max: None,
-            // The sidecar may say more than one write takes.
+            // The sidecar may name a larger limit than one write takes.
             record_bytes_max: inspected.format.framing().record_bytes_max.min(RECORD_BYTES_WRITTEN),
             ..options.clone()
         };

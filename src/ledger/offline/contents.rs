@@ -52,8 +52,8 @@ pub struct Contents {
     pub path: PathBuf,
     /// The ending of the files' names.
     pub base: String,
-    /// The files, the oldest first, including files being written. A file that cannot be opened has
-    /// 0 bytes here, and reading the file gives the error.
+    /// The files, the oldest first, including files being written. A file that cannot be opened has 0 bytes here, and
+    /// reading the file fails.
     pub files: Vec<FileInfo>,
     /// The options for reading.
     options: Options,
@@ -93,9 +93,9 @@ impl Contents {
         Files::new(self.files.clone().into_iter().filter_map(begin))
     }
 
-    /// The lowest index that the next file of the directory can get, by the files there were and by the
-    /// counter of those that were sent before; `None` where neither says. No ledger has a lower one
-    /// than before: it is another one, or its numbers began again.
+    /// The lowest index for the next file of the directory, from the files found and the counter of sent files; `None`
+    /// if there is neither. An index never falls in the same ledger: a lower index means another ledger, or numbers
+    /// that began again.
     ///
     /// # Errors
     ///
@@ -117,8 +117,8 @@ impl Contents {
 }
 
 impl Options {
-    /// The ledger at a path: a directory, or one of its files. Of a directory, `base` says which ledger;
-    /// without it there must be just one.
+    /// The ledger at a path: a directory, or one file of a ledger. In a directory, `base` names the ledger; without
+    /// `base`, the directory must have just one ledger.
     ///
     /// # Errors
     ///
@@ -174,9 +174,8 @@ fn only_base(path: &Path, options: &Options) -> Result<String> {
 
 /// The bases of the ledgers in a directory, in order; none if there is no such directory.
 ///
-/// A file's name is no proof, and a file has no header. A ledger is what has a counter in
-/// `.deedbook/`, or a file with an intact record. A file that cannot be read is an error only if no
-/// ledger is found.
+/// A file's name is no proof, and a file has no header. A ledger has a counter in `.deedbook/`, or a file with an
+/// intact record. A file that cannot be read is an error only if no ledger is found.
 ///
 /// # Errors
 ///
@@ -246,7 +245,7 @@ fn any_holds_records(
     })
 }
 
-/// Whether an intact record is in the beginning of a file, before or after damage.
+/// Whether the beginning of a file has an intact record, before or after damage.
 fn holds_records(storage: &dyn Storage, path: &Path) -> Result<bool> {
     let fail = |e| Error::io("read the file", path, e).of(FORMAT);
     let file: Arc<dyn File> = match storage.open(path, Access::Read) {

@@ -33,8 +33,8 @@ pub struct Appended {
 }
 
 impl LedgerStore {
-    /// Append one record; returns where it lies. Then the record survives the death of the process, and as
-    /// far as the durability option says, a power cut.
+    /// Append one record and return its position. After the return, the record survives a crash of the process, and a
+    /// power cut if the durability option says so.
     ///
     /// # Errors
     ///
@@ -49,9 +49,9 @@ impl LedgerStore {
         Ok(appended.at.0)
     }
 
-    /// Append a batch, with one write for each file that it takes; returns where its first and its last
-    /// record lie, `None` of an empty one. An error that leaves a part of the batch in the ledger says
-    /// so; then it is unknown, too, what a crash takes.
+    /// Append a batch, with one write for each file. Returns the positions of the first and the last record, or `None`
+    /// for an empty batch. If an error leaves a part of the batch in the ledger, the error says so; a crash may then
+    /// lose any of these records.
     ///
     /// # Errors
     ///
@@ -64,9 +64,9 @@ impl LedgerStore {
         Ok((batch.records > 0).then_some(appended.at))
     }
 
-    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long
-    /// series of batches that is acknowledged at its end. Once 64 finished files wait for a sync, this
-    /// syncs them, but not the file being written.
+    /// Append a batch, but with [`Durability::Always`] leave the sync to the caller: for a long series of batches that
+    /// is acknowledged at its end. Once 64 finished files wait for a sync, this call syncs the finished files, but not
+    /// the file being written.
     ///
     /// # Errors
     ///
@@ -83,10 +83,9 @@ impl LedgerStore {
         Ok((batch.records > 0).then_some(appended.at))
     }
 
-    /// Append one record if that takes one write to the file being written and nothing else: no
-    /// sync, no other file, no wait for another thread. `None` if nothing was appended, and
-    /// [`LedgerStore::append`] is to do it. For event loops: with [`Durability::Always`] the sync is
-    /// left to the caller.
+    /// Append one record if one write to the file being written is enough: no sync, no other file, no wait for another
+    /// thread. `None` means nothing was appended: call [`LedgerStore::append`]. For event loops: with
+    /// [`Durability::Always`] the caller has to sync.
     ///
     /// # Errors
     ///
@@ -127,7 +126,7 @@ impl Shared {
         self.append_under(&mut self.state(), payload)
     }
 
-    /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
+    /// The checksum covers the copy, so the caller's bytes may change meanwhile.
     fn append_under(&self, state: &mut State, payload: &[u8]) -> Result<Appended> {
         self.check_writable().map_err(Error::if_poisoned_nothing_begun)?;
         let mut record = std::mem::take(&mut state.scratch);
@@ -140,8 +139,8 @@ impl Shared {
         Ok(appended)
     }
 
-    /// Whether a record of so many bytes fits into the open file, without a sync, without closing
-    /// the file, and without a look at the other files.
+    /// Whether a record of `bytes` bytes fits into the open file, without a sync, without closing the file, and without
+    /// a look at the other files.
     fn takes_one_write(&self, state: &State, bytes: u64) -> bool {
         let fits = |active: &Active| !self.would_be_full(active, bytes, 1);
         let unsynced = (state.written + bytes).saturating_sub(self.commits.durable());
@@ -160,7 +159,7 @@ impl Shared {
         Ok(appended)
     }
 
-    /// Write encoded records, to as many files as they take.
+    /// Write encoded records, to one or several files.
     fn write(&self, state: &mut State, bytes: &[u8], records: u64) -> Result<Appended> {
         let mut appended = Appended { end: state.written, finished: None, ..Appended::default() };
         if bytes.is_empty() {
@@ -192,7 +191,7 @@ impl Shared {
         Ok(appended)
     }
 
-    /// Write as many of these records as the active file takes; how many bytes, and how many records.
+    /// Write as many records as the active file takes. Returns the numbers of bytes and records.
     fn write_part(&self, state: &mut State, bytes: &[u8]) -> Result<(usize, u64)> {
         let active = match state.active.take() {
             Some(active) => active,
@@ -240,7 +239,7 @@ impl Shared {
         self.would_be_full(active, 0, 0)
     }
 
-    /// The cap is soft, as specified: the record that passes the cap is still in the file.
+    /// The cap is soft, as specified: the record that exceeds the cap is still in the file.
     fn would_be_full(&self, active: &Active, bytes: u64, records: u64) -> bool {
         let full = |max: u64| active.records + records >= max;
         active.len + bytes > self.max_file_size || self.options.file_records_max.is_some_and(full)
@@ -277,7 +276,7 @@ impl Shared {
         match removed {
             // The index is free unless another store went on: the next file lists the directory.
             Ok(()) => state.next_index = 0,
-            // The next fetch removes it.
+            // The next fetch removes the file.
             Err(error) => lines::warn(format_args!("an empty file remains: {error}")),
         }
     }
@@ -289,7 +288,7 @@ fn write_once(file: &dyn File, bytes: &[u8], at: u64) -> io::Result<()> {
         match file.write_at(bytes, at) {
             Ok(written) if written == bytes.len() => return Ok(()),
             Ok(written) => {
-                // Why, a second one says: most often the disk is full.
+                // A second write shows the reason: most often the disk is full.
                 if let Err(e) = file.write_at(part(bytes, written..), at + written as u64)
                     && e.kind() != io::ErrorKind::Interrupted
                 {

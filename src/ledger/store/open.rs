@@ -30,9 +30,9 @@ impl Options {
 }
 
 impl LedgerStore {
-    /// Open a ledger, with the specification's defaults. No file is read, and none is created before
-    /// the first append. A commit that had begun is brought to its end; where that fails, a line of
-    /// the log says why, and the next [`LedgerStore::commit_staged`] fails.
+    /// Open a ledger, with the specification's defaults. Reads no file, and creates no file before the first append.
+    /// Finishes a commit that had begun. If finishing fails, a log line says why, and the next
+    /// [`LedgerStore::commit_staged`] fails.
     ///
     /// # Errors
     ///
