@@ -1,8 +1,8 @@
 //! Setters of options: `Options::new().durability(Durability::Always).deed_bytes_max(1 << 20)`.
 
-/// For each field a method of its name that sets it. Those after `optional` and `filled` are an `Option`:
-/// the setters of the former take it, or what is in it; those of the latter only what is in it, so that
-/// `text.parse()?` needs no type. Those after `into` take what makes one.
+/// Define a setter for each field, named like the field. Fields after `optional` and `filled` are an `Option`. The
+/// setter of an `optional` field takes a value or an `Option`; the setter of a `filled` field takes only a value, so
+/// `text.parse()?` needs no type. The setter of an `into` field takes any value that converts.
 macro_rules! setters {
     (
         $options:ident { $($field:ident: $kind:ty),* $(,)? }

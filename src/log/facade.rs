@@ -241,8 +241,8 @@ macro_rules! facade {
             ///
             /// # Errors
             ///
-            /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction out of its application's
-            /// order, and for missing or damaged parts; see [Errors](crate#errors).
+            /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) if the transaction is not the application's
+            /// next, and for missing or damaged parts; see [Errors](crate#errors).
             fn commit_staged(&self, transaction: &$crate::jobs::Transaction, parts: &[$crate::jobs::Part]) -> $crate::Result<$crate::jobs::Committed>;
             /// The last transaction of each application.
             ///

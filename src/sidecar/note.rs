@@ -1,4 +1,4 @@
-//! Notes: small text files next to a log. A note ends with the checksum of its lines, `crc
+//! Notes: small text files next to a log. A note ends with the checksum of the lines, `crc
 //! 1a2b3c4d`, and is replaced whole.
 
 use std::io;
@@ -51,7 +51,7 @@ impl Note<'_> {
             .map_or(Found::Damaged, |lines| Found::Lines(lines.to_owned())))
     }
 
-    /// Replace the note, durably. Lines that nobody could read back are refused.
+    /// Replace the note, durably. Refuses lines too long to read back.
     pub fn store(&self, lines: &str) -> Result<()> {
         let bytes = lines.len();
         if bytes as u64 > SMALL_BYTES_MAX {
@@ -81,12 +81,12 @@ impl Note<'_> {
     }
 }
 
-/// Lines, and their checksum.
+/// The lines followed by the checksum.
 pub fn with_sum(lines: &str) -> String {
     format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()))
 }
 
-/// The lines, if the checksum is theirs.
+/// The lines, if the checksum matches.
 fn without_sum(text: &str) -> Option<&str> {
     let (lines, _crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
     (with_sum(lines) == text).then_some(lines)
@@ -97,7 +97,7 @@ pub fn value<'a>(line: Option<&'a str>, name: &str) -> Option<&'a str> {
     line?.strip_prefix(name)?.strip_prefix(' ')
 }
 
-/// The bytes of a small file; one beyond the limit is damaged.
+/// The bytes of a small file. A file beyond the limit is damaged.
 pub fn read_small(file: &dyn File, path: &Path, what: &str) -> Result<Vec<u8>> {
     let fail = |e| Error::io(&format!("read {what}"), path, e);
     let len = file.len().map_err(fail)?;

@@ -1,8 +1,9 @@
-//! The only way to the file system: what the option `storage` of a log takes.
+//! The only way to the file system, and the type of a log's option `storage`.
 //!
-//! [`struct@Disk`] is the file system and the default, [`Memory`] keeps everything in memory, and `sim::Sim`
-//! (feature `sim`) is a disk that loses power and fails, for tests. The types in the signatures of [`Storage`] are not
-//! documented and may change: implement it only around one of these, as a test does that injects faults.
+//! [`struct@Disk`] is the file system and the default, [`Memory`] keeps everything in memory, and `sim::Sim` (feature
+//! `sim`) is a disk that loses power and fails, for tests. The types in the signatures of [`Storage`] are not
+//! documented and may change: implement [`Storage`] only around one of these three, for example in a test that injects
+//! faults.
 
 mod aside;
 mod closable;
@@ -33,7 +34,7 @@ pub(crate) use fork::generation as fork_generation;
 pub use memory::Memory;
 pub(crate) use whole::{READ_BYTES, end_of_data, located, names_in, read_full, sum_of, write_full};
 
-/// What a file is opened for.
+/// The purpose of an open file.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -43,7 +44,7 @@ pub enum Access {
     Write,
 }
 
-/// Which file it is, under any name: device, inode and, where the system knows it, its birth.
+/// The identity of a file under any name: device, inode and, if the system knows, the time of creation.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
@@ -87,7 +88,7 @@ pub trait File: Send + Sync + fmt::Debug {
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         Ok(None)
     }
-    /// Have [`File::modified`] say now, where writes need not have moved it.
+    /// Set [`File::modified`] to now, because writes may not have updated the time.
     fn touch(&self) -> io::Result<()> {
         Ok(())
     }
@@ -136,7 +137,7 @@ pub trait LockGuard: Send + Sync + fmt::Debug {}
 /// A directory that is held open.
 #[doc(hidden)]
 pub trait HeldDir: Send + Sync + fmt::Debug {
-    /// Return when its entries are on stable storage.
+    /// Return when the directory's entries are on stable storage.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -158,7 +159,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
     /// Create a file that must not exist, with Unix permissions `mode` less the umask.
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>>;
-    /// Create a directory whose parent exists; fine if it is there already.
+    /// Create a directory in an existing parent. An existing directory is fine.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// As [`create_dir`](Self::create_dir), with Unix permissions `mode` less the umask, if the
     /// storage has permissions. A storage without permissions gives the directory to its owner
@@ -166,7 +167,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn create_dir_as(&self, path: &Path, _mode: u32) -> io::Result<()> {
         self.create_dir(path)
     }
-    /// Replace `to` by `from`, atomically; a directory only gets a name that is free.
+    /// Replace `to` by `from`, atomically. A directory can only get a free name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Remove a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -182,7 +183,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn is_link(&self, _path: &Path) -> bool {
         false
     }
-    /// The Unix permissions of a file or directory; `None` where the storage has none.
+    /// The Unix permissions of a file or directory; `None` if the storage has no permissions.
     fn mode(&self, _path: &Path) -> io::Result<Option<u32>> {
         Ok(None)
     }

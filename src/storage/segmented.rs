@@ -20,8 +20,8 @@ use crate::storage::{Access, File, HeldDir, Storage};
 
 /// The most segments open at a time. Unsynced segments stay open, so the limit holds for them, too.
 const OPEN_MAX: usize = 16;
-/// Shorter writes into the segment used last happen under the lock, which costs less than locking
-/// twice. Longer writes would keep readers waiting.
+/// Writes up to this length into the last used segment happen under the lock, which costs less than locking twice.
+/// Longer writes would keep readers waiting.
 const SHORT_BYTES_MAX: usize = 64 << 10;
 
 /// The segment files of a log.
@@ -47,11 +47,11 @@ pub struct Segmented {
 struct State {
     /// Lowest segment of the log.
     first: u64,
-    /// After the highest segment that counts.
+    /// The number after the highest valid segment.
     next: u64,
     /// Segments after a gap, which a cut removes.
     orphans: Vec<u64>,
-    /// Open files, the one used last at the end.
+    /// Open files; the last entry was used last.
     open: Vec<(u64, Arc<dyn File>)>,
     dirty: BTreeSet<u64>,
     /// Whether segments were created or removed since the last sync.
@@ -75,20 +75,20 @@ impl State {
 /// The segments in a listing of the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Lowest segment that counts.
+    /// Lowest valid segment.
     pub first: u64,
-    /// After the highest one before any gap.
+    /// The number after the highest segment before any gap.
     pub next: u64,
     /// Segments after a gap.
     pub orphans: Vec<u64>,
-    /// Segments below the head: a removal that a crash undid.
+    /// Segments below the head, which a crash brought back.
     pub stale: Vec<u64>,
     /// Segments of the log, opened by the look.
     pub open: Vec<(u64, Arc<dyn File>)>,
 }
 
 impl Listing {
-    /// Keep an open file, as long as there are few. The lowest one is asked which log it is of.
+    /// Keep an open file, but only a few files. The lowest file always stays open, to identify the log.
     pub fn keep(&mut self, index: u64, file: Arc<dyn File>) {
         if self.open.len() == OPEN_MAX {
             self.open.remove(1);
@@ -165,8 +165,8 @@ impl Segmented {
         lock(&self.state).open.retain(|(_, file)| matches!(file.is_unlinked(), Ok(false)));
     }
 
-    /// Remove the segments below `first`, oldest first, durably. Segments that a crash leaves lie
-    /// below the head and do not count.
+    /// Remove the segments below `first`, oldest first, durably. Segments left by a crash lie below the head and are
+    /// not valid.
     pub fn remove_below(&self, first: u64) -> io::Result<()> {
         let _syncing = lock(&self.syncing);
         let mut state = lock(&self.state);
@@ -316,7 +316,7 @@ impl Segmented {
         Ok(file)
     }
 
-    /// Segments that others created since.
+    /// Find segments that others created since. Returns the length of the log.
     fn grow(&self, state: &mut State) -> io::Result<u64> {
         loop {
             if state.next == state.first {
@@ -324,7 +324,7 @@ impl Segmented {
             }
             let index = state.next - 1;
             let file = match self.open_one(state, index) {
-                // Its writer cut the log.
+                // The writer cut the log.
                 Err(e) if self.access == Access::Read && e.kind() == io::ErrorKind::NotFound => {
                     state.next = index;
                     continue;
@@ -332,7 +332,7 @@ impl Segmented {
                 file => file?,
             };
             if self.access == Access::Read && file.is_unlinked()? {
-                // And may have begun that segment again.
+                // The writer cut the log, and may have begun the segment again.
                 state.open.retain(|(open, _)| *open != index);
                 continue;
             }
@@ -360,7 +360,7 @@ impl Segmented {
     }
 }
 
-/// Sync a segment. Fail if the file has lost its name, because its bytes end with the handle.
+/// Sync a segment. Fail if the file has lost its name: closing the handle would lose the bytes.
 fn sync_named(name: &str, file: &dyn File) -> io::Result<()> {
     file.sync_data()?;
     match file.is_unlinked()? {

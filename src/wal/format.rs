@@ -1,4 +1,4 @@
-//! The type of the format: layout and codec of one log.
+//! The type of a log's format: layout and codec.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ impl WalFormat {
         Self { codec, layout, retained_in: Arc::default() }
     }
 
-    /// Where the log's bytes lie.
+    /// The layout of the log's bytes.
     pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Limit of a payload that the log was created with.
+    /// Limit of a payload, from the creation of the log.
     pub(crate) fn record_bytes_max(&self) -> u64 {
         self.codec.record_bytes_max
     }

@@ -64,8 +64,8 @@ impl Batch {
         Self::with_framing(Codec::new(record_bytes_max))
     }
 
-    /// Add a record; returns its byte in the batch: the LSN that [`Wal::append_batch`] returns, plus
-    /// this, is the record's LSN. The batch is unchanged if the payload is beyond the limit.
+    /// Add a record and return the record's byte in the batch. The LSN from [`Wal::append_batch`] plus this byte is the
+    /// record's LSN. A payload beyond the limit leaves the batch unchanged.
     ///
     /// # Errors
     ///
@@ -95,9 +95,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) where intact records would go with the cut, unless it is
-    /// forced, and with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see
-    /// [Errors](crate#errors).
+    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) if the cut would remove intact records, unless forced, and
+    /// with [`Locked`](crate::ErrorKind::Locked) while another handle appends; see [Errors](crate#errors).
     ///
     /// # Examples
     ///
@@ -118,9 +117,9 @@ impl Options {
         crate::log::repair::<WalFormat>(path.as_ref(), self, how)
     }
 
-    /// Copy every intact record to a new log, of the same layout unless the options say another. The
-    /// copies get new LSNs from 0 on; the report has both. Consumers keep their records, and committed
-    /// transactions stay known.
+    /// Copy every intact record to a new log, in the same layout unless the options name another. The copies get new
+    /// LSNs from 0 on; the report has both LSNs. The new log keeps the consumers and the record of committed
+    /// transactions.
     ///
     /// # Errors
     ///
@@ -151,8 +150,7 @@ impl Options {
         self.salvage_with(source, target, |_, _| Ok(()))
     }
 
-    /// As [`salvage`](Self::salvage). `progress` is called with bytes done and bytes in all, and its error ends the
-    /// copying.
+    /// As [`salvage`](Self::salvage). `progress` gets the bytes done and the total, and its error ends the copying.
     ///
     /// # Errors
     ///
@@ -223,12 +221,12 @@ impl Wal {
         Ok(self.0.durable_offset()?.map(Lsn))
     }
 
-    /// Return when the record at `lsn` is on stable storage: the next sync serves all that wait, and
-    /// if there is none, this call syncs.
+    /// Return when the record at `lsn` is on stable storage: the next sync serves all waiting calls, and without one,
+    /// this call syncs.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and if the sync fails; see
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a missing record, and if the sync fails; see
     /// [Errors](crate#errors).
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         self.0.wait_durable_at(lsn.0)

@@ -78,7 +78,7 @@ impl Pier {
         self.with(|parts| self.shared.allowed(parts, retention, needed))
     }
 
-    /// The named consumers, each with the next event to keep.
+    /// The named consumers, each with the next event it needs.
     ///
     /// # Errors
     ///

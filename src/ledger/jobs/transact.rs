@@ -38,7 +38,7 @@ impl LedgerStore {
     ///
     /// # Errors
     ///
-    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) for a transaction out of its application's order, and
+    /// Fails with [`Contiguity`](crate::ErrorKind::Contiguity) if the transaction is not the application's next, and
     /// for missing or damaged parts; see [Errors](crate#errors).
     pub fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed> {
         let shared = self.writable_as_before()?;
@@ -253,7 +253,7 @@ impl Target for Shared {
         let parts = with_records(&intent.parts);
         for part in &parts {
             match self.check_staged(&intent.transaction.job, part) {
-                // A rename before.
+                // The part was renamed before.
                 Err(e) if is_gone(&e) => {}
                 checked => checked?,
             }

@@ -1,12 +1,11 @@
 //! The full check: every record, every damaged stretch. The check never changes the log. Damage
 //! that an opening would miss goes into a note next to the log.
 //!
-//! Several readers can share it. They check the parts that [`Log::splits_over`] cuts, each with
-//! [`check`]. Intact parts that follow each other from the log's first record on are its beginning, for
-//! each ends where the next one begins: a walk over the log would give just their records, without
-//! damage, and go on at their end. So [`check_rest`] need not read them again: the report of the log is that
-//! of a walk over the rest. The rest begins at the first part that is not intact; where all are, at the
-//! last one, after which the log ends.
+//! Several readers can share a check. [`Log::splits_over`] cuts the log into parts, and each reader checks parts with
+//! [`check`]. Consecutive intact parts from the log's first record on are the beginning of the log, because each part
+//! ends at the next part's first byte: a walk over the log would meet just the parts' records, without damage, and go
+//! on at the end of the parts. So [`check_rest`] reads only the rest again, and reports on the whole log. The rest
+//! begins at the first damaged part; without a damaged part, at the last part, after which the log ends.
 
 use std::path::Path;
 
@@ -30,11 +29,8 @@ use crate::scan::framing::{Frame, Framing};
 use crate::scan::{Damage, OnCorrupt, Verdict};
 use crate::sidecar::{LoadedMark, Loss, MarkFile};
 
-/// Check every record of a log, but for the parts that [`check`] found to be intact: the log's splits from its first
-/// record on. Parts that are not the beginning of the log that is there now are read again.
-///
-/// So several readers share a check: each checks parts, and the report of the log is that of its
-/// rest, which begins at the first part that is not intact; where all are, at the last one.
+/// Check every record of a log, except the parts `intact`: splits from the log's first record on, found intact by
+/// [`check`]. Parts that are not the beginning of the present log are read again.
 pub fn check_rest<F: Format>(
     path: &Path,
     options: &F::Options,
@@ -70,8 +66,7 @@ fn check_patiently<F: Format>(
     Err(Error::new(ErrorKind::OutOfRange, message).of(F::NAME).at(&place.log))
 }
 
-/// Whether a writer truncated the log between two looks at its mark. The mark changes before the
-/// log.
+/// Whether a writer truncated the log between two looks at the mark. The mark changes before the log.
 fn was_truncated(before: Option<LoadedMark>, now: Option<LoadedMark>) -> bool {
     match (before, now) {
         (Some(LoadedMark::Mark(before)), Some(LoadedMark::Mark(now))) => {
@@ -175,8 +170,8 @@ fn check_frames<F: Format>(
     Ok(PartReport { intact, records, uncertain, bytes, end, damages })
 }
 
-/// The beginning of a log that the parts cover, by their state at the cut. Empty if the parts are
-/// not consecutive from the log's first record on, or belong to another log.
+/// The beginning of a log covered by the parts, by their state at the cut. Empty if the parts are not consecutive from
+/// the log's first record on, or belong to another log.
 fn beginning<F: Format>(place: &Place, found: &Inspected<F>, intact: &[Split]) -> Result<Extent> {
     let findings = &found.findings;
     let none = Extent { records: 0, end: findings.extent.start, ..findings.extent };
@@ -216,8 +211,8 @@ fn bounds<F: Format>(prefix: &Extent) -> (u64, u64) {
     }
 }
 
-/// The blocks whose bytes differ from their sum in the index, for formats without checksums in
-/// records. The index has the sum of every complete block; the last, open block has no sum.
+/// The blocks with another sum than in the index, for formats without checksums in records. The index has the sum of
+/// every complete block; the last, open block has no sum.
 fn rotten_blocks<F: Format>(
     common: &Common,
     place: &Place,

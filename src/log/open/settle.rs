@@ -49,8 +49,8 @@ pub fn settle<F: Format>(
     refuse_damage(found, common.recovery, log)?;
     let lost = loss(found);
     if let Some(lost) = lost {
-        // Going on without acknowledged records was asked for. Noted before the mark is lowered: no
-        // later check calls the log complete.
+        // The caller accepts the loss of acknowledged records. Store the note before lowering the mark: no later check
+        // may call the log complete.
         lost.store(storage, &place.sidecar)?;
     }
     let noted = Loss::load(storage, &place.sidecar)?;
@@ -76,7 +76,7 @@ pub fn settle<F: Format>(
 
     let cut = found.space.files_end > extent.end || found.space.files.has_orphans();
     let id = found.space.file.id().map_err(|e| fail("look at the log", e))?;
-    // A mark that names another file was copied with the log: the copy may be in the cache only.
+    // A mark with another file's identity was copied with the log: the copy may be in the cache only.
     let holds = |mark: Mark| {
         let Extent { start, end, records, .. } = extent;
         (mark.start, mark.end, mark.records, mark.file) == (start, end, records, id)
@@ -122,8 +122,8 @@ pub fn settle<F: Format>(
         }
     };
     if cut || !was_closed {
-        // Also if there is nothing to cut: after a cut whose sync failed there is more on the disk
-        // than in the cache. And files that a killed process removed may still be there.
+        // Also with nothing to cut: after a cut with a failed sync, the file on the disk is longer than in the cache.
+        // Files removed by a killed process may still exist, too.
         found.space.file.set_len(extent.end).map_err(|e| fail("cut the tail", e))?;
         report.cut_bytes = found.space.files_end - extent.end;
         let last = extent.end.saturating_sub(1).max(extent.start);
@@ -151,7 +151,8 @@ pub fn settle<F: Format>(
     Ok((report, mark_file))
 }
 
-/// Store the head again where only the mark still knows it; and remove what a crash brought back below it.
+/// Store the head again if only the mark still has the head, and remove segments below the head that a crash brought
+/// back.
 fn restore_head(space: &Space, log: &Path, report: &mut OpenReport) -> Result<()> {
     let Some(segments) = space.files.segments() else { return Ok(()) };
     if space.head_is_lost {
@@ -169,8 +170,8 @@ fn restore_head(space: &Space, log: &Path, report: &mut OpenReport) -> Result<()
     Ok(())
 }
 
-/// Cut back to what was acknowledged. A mark that is not exact, or beside which a newer one may have
-/// been lost, may be older than that.
+/// Cut back to the acknowledged records. An inexact mark may be older than the last acknowledgement, and so may a mark
+/// next to a damaged slot, which may have held a newer mark.
 fn cut_back_to_mark<F: Format>(found: &mut Inspected<F>, report: &mut OpenReport) {
     let findings = &mut found.findings;
     let is_exact = |mark: &Mark| mark.exact && !mark.older && findings.mark == MarkUse::Used;
@@ -219,7 +220,7 @@ fn refuse_damage<F: Format>(found: &Inspected<F>, recovery: Recovery, log: &Path
     Err(corrupt::<F>(log, damage, ErrorKind::LostRecords).with_advice(advice))
 }
 
-/// `written` of the bytes cut are more than space that was reserved.
+/// `written` is the number of removed bytes that were not merely reserved space.
 fn log_recovery<F: Format>(report: &OpenReport, written: u64, lost: Option<Loss>, log: &Path) {
     let OpenReport { verdict, cut_bytes, valid_end, .. } = report;
     if report.mark == MarkUse::Damaged {

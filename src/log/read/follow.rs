@@ -40,12 +40,12 @@ pub struct Follow<F: Format> {
     cuts: u64,
     /// Byte at which no record follows, and since when.
     stuck: Option<(u64, Instant)>,
-    /// How often the next record was looked for after a failed read.
+    /// Number of tries to find the next record after a failed read.
     tries: u32,
 }
 
 impl<F: Format> Log<F> {
-    /// Follow the log from the record with that number on.
+    /// Follow the log from the record with number `start` on.
     pub fn follow_ordinal(&self, start: u64) -> Result<Follow<F>> {
         let cursor = self.cursor_by_ordinal(start, None, OnCorrupt::Raise)?;
         Ok(self.follow_from(cursor, Next::Ordinal(start)))
@@ -68,7 +68,7 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Follow<F> {
-    /// Byte of the next record, once one was given or the follower began at a byte.
+    /// Byte of the next record, after the first record or if the follower began at a byte.
     pub fn offset(&self) -> Option<u64> {
         match self.next {
             Next::Offset(offset) => Some(offset),
@@ -76,9 +76,9 @@ impl<F: Format> Follow<F> {
         }
     }
 
-    /// The next record, after waiting for it at most so long. `None`: not yet. A torn or unwritten
-    /// tail is "not yet" too, as its writer may complete or cut it; damage is an error, and so is a
-    /// log that was truncated under its follower.
+    /// The next record, after waiting at most `wait`. `None`: not yet. A torn or unwritten tail is "not yet", too,
+    /// because the writer may complete or cut the tail. Damage is an error, and a truncation below the follower's place
+    /// is an error, too.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl<F: Format> Follow<F> {
         }
     }
 
-    /// Walk on if there is more by now.
+    /// Walk on if the log has more records by now.
     fn renew(&mut self) -> Result<bool> {
         let extent = self.log.refresh_extent()?;
         let more = match self.next {
@@ -142,7 +142,7 @@ impl<F: Format> Follow<F> {
         Ok(more)
     }
 
-    /// Fail if this handle cut the log below the next record, whatever was appended there since.
+    /// Fail if this handle cut the log below the next record, even if new records were appended since.
     fn check_cuts(&mut self) -> Result<()> {
         let shared = self.log.usable()?;
         let cuts = shared.cuts.load(Ordering::Acquire);
@@ -161,7 +161,7 @@ impl<F: Format> Follow<F> {
         Ok(())
     }
 
-    /// Look after a place that has not become a record for long: a proved record there means damage.
+    /// Look past a place that has not become a record for long: a proved record after the place means damage.
     fn check_stuck(&mut self) -> Result<()> {
         let shared = self.log.usable()?;
         let snapshot = shared.snapshot();
@@ -181,7 +181,7 @@ impl<F: Format> Follow<F> {
         patiently::<F, _>(&[ErrorKind::Io], || self.look_after(&snapshot))
     }
 
-    /// Look at the place that has not become a record.
+    /// Look for a proved record after the place.
     fn look_after(&self, snapshot: &Snapshot) -> Result<()> {
         let (shared, end) = (self.log.usable()?, snapshot.extent.end);
         let fail = |e| shared.fail("read the log", e);
@@ -189,11 +189,11 @@ impl<F: Format> Follow<F> {
         let mut scanner = Scanner::of_frames(shared.framing, end, there);
         let why = match scanner.next(&*file).map_err(fail)? {
             Scanned::Stop { why, .. } => why,
-            // The writer completed it in the meantime.
+            // The writer completed the record in the meantime.
             Scanned::Record { .. } | Scanned::End => return Ok(()),
         };
-        // A long record in the middle of its write may hold whole records: only a record proved to
-        // lie behind the long record counts.
+        // A long record in the middle of its write may hold whole records: only a record proved to lie after the long
+        // record counts.
         let ordinal = Some(snapshot.extent.next()).filter(|_| snapshot.numbered && F::NUMBERED);
         let stretch = Stretch {
             file: &*file,

@@ -16,18 +16,18 @@ use crate::scan::{Scanned, Scanner};
 use crate::sidecar::Mark;
 use crate::storage::{File, read_full};
 
-/// Which log it is: its text is `BYTE:CHECKSUM BYTE:CHECKSUM`.
+/// The identity of a log, as text `BYTE:CHECKSUM BYTE:CHECKSUM`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity([Anchor; 2]);
 
-/// A record by its byte and its stored checksum: `BYTE:CHECKSUM`.
+/// A record by byte and stored checksum: `BYTE:CHECKSUM`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// Its first byte.
+    /// The record's first byte.
     pub offset: u64,
-    /// Its checksum as stored.
+    /// The stored checksum.
     pub sum: u32,
 }
 
@@ -53,7 +53,7 @@ impl Identity {
 
     /// Refuse another log, with the present bytes `head..end` and the given mark. Only an intact
     /// record with another checksum proves another log; damaged, cut or dropped records prove
-    /// nothing. Nobody can know a record without a checksum to be intact, so in its case the mark
+    /// nothing. Without checksums nobody can know an intact record, so for such formats the mark
     /// counts first.
     pub(in crate::log) fn check<C: Framing>(
         &self,
@@ -93,7 +93,7 @@ impl Identity {
 }
 
 impl Anchor {
-    /// The intact record that begins there now; `self` if there is none.
+    /// The anchor of the intact record at the byte now; `self` without an intact record.
     pub(in crate::log) fn now<C: Framing>(
         self,
         file: &dyn File,
@@ -110,7 +110,8 @@ impl Anchor {
         })
     }
 
-    /// Whether the checksum stands where it should: a look at few bytes, however long the record.
+    /// Whether the checksum is at its place in the record: reads a few bytes, however long the
+    /// record.
     fn stands<C: Framing>(self, file: &dyn File, framing: C, end: u64) -> io::Result<bool> {
         let (mut head, mut sum) = (vec![0; C::HEAD_BYTES], [0; 4]);
         let read = read_full(file, &mut head, self.offset)?;

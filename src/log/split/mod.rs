@@ -31,7 +31,7 @@ pub struct Split {
     pub records: Option<u64>,
     /// Byte of the first record.
     pub offset: u64,
-    /// Byte after the last one.
+    /// Byte after the last record.
     pub end: u64,
     /// Byte from which on nothing was acknowledged, if known.
     pub unacknowledged_from: Option<u64>,
@@ -98,7 +98,7 @@ impl<F: Format> Log<F> {
                 splits.push(Split { known_end: Some(border.offset), ..part });
                 (offset, ordinal) = (border.offset, border.ordinal);
             }
-            // The mark's count there, if the log has fewer bytes than the mark.
+            // If the log has fewer bytes than the mark, the mark has the count.
             let known = snapshot.evidence().known_end_after(offset);
             let counted = known.filter(|known| known.offset == end).and_then(|end| end.ordinal);
             let records = counted.zip(ordinal).and_then(|(end, first)| end.checked_sub(first));
@@ -172,7 +172,7 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Shared<F> {
-    /// A part of the log as a snapshot shows it.
+    /// A part of the log, as of a snapshot.
     pub(super) fn part(
         &self,
         snapshot: &Snapshot,
@@ -194,7 +194,7 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// Cut what lies between two borders of the valid prefix at those that the index knows.
+    /// Divide the valid prefix between two borders, at borders from the index.
     pub(super) fn divide(
         &self,
         snapshot: &Snapshot,
@@ -212,8 +212,8 @@ impl<F: Format> Shared<F> {
         }
     }
 
-    /// The first known border before `stop` that gives a part from `from` on all its bytes. The
-    /// last border with fewer bytes would not do: blocks just over half as long as a part would
+    /// The first known border at least `split_bytes` after `from`, and before `stop`. The last
+    /// border below `split_bytes` would be wrong: blocks just over half as long as a part would
     /// make twice as many parts.
     fn known_border(&self, from: u64, stop: u64, split_bytes: u64) -> Option<Border> {
         let target = from.saturating_add(split_bytes.max(1));
@@ -224,7 +224,7 @@ impl<F: Format> Shared<F> {
     /// The end of a part that begins at `from`.
     fn border(&self, from: u64, stop: Border, split_bytes: u64) -> Border {
         let border = self.known_border(from, stop.offset, split_bytes);
-        // A remnant much shorter than a part does not get a part of its own.
+        // A remnant much shorter than a part joins the part before.
         border.filter(|border| stop.offset - border.offset >= split_bytes / 8).unwrap_or(stop)
     }
 }

@@ -47,7 +47,7 @@ impl<F: Format> Stage<F> {
         self.staged.len()
     }
 
-    /// Whether there are none.
+    /// Whether the stage is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -114,7 +114,7 @@ impl<F: Format> Log<F> {
         run().map_err(|e: Error| e.of(F::NAME))
     }
 
-    /// Note a transaction that another log has, durably.
+    /// Note a transaction of another log, durably.
     pub fn note_transaction(&self, id: &TransactionId) -> Result<()> {
         let shared = self.writable()?;
         let _committing = lock(&shared.exclusive);
@@ -163,8 +163,8 @@ pub(crate) fn is_staged<F: Format>(common: &Common, sidecar: &Path, found: &Insp
     look().unwrap_or(false)
 }
 
-/// Where in a log a transaction begins: the byte, the log's first record, the one before the byte, and
-/// its file, by which a log without records is known.
+/// The place in a log at which a transaction begins: the byte, the log's first record, and the record before the byte.
+/// The file identifies a log without records.
 struct Begin {
     offset: u64,
     first: Option<Anchor>,
@@ -264,7 +264,7 @@ impl<F: Format> Target for Shared<F> {
             return Ok(None);
         }
         if place.offset > state.extent.end {
-            // A power cut took unsynced records before the place.
+            // A power cut lost unsynced records before the place.
             place = Begin::of(&state.extent, state.file_id);
             store(place.encode())?;
         }
@@ -281,8 +281,8 @@ impl<F: Format> Target for Shared<F> {
 }
 
 impl<F: Format> Shared<F> {
-    /// Whether a place is one of this log: a place in another has another first record, or another
-    /// before it. A log that was empty may have got the first of the transaction since.
+    /// Whether a place is in this log. A place in another log has another first record, or another record before the
+    /// byte. An empty log may have got the transaction's first records since.
     fn is_of(&self, state: &State, place: &Begin, job: &str, parts: &[Part]) -> Result<bool> {
         let extent = state.extent;
         let here = Begin::of(&extent, state.file_id);
@@ -304,7 +304,7 @@ impl<F: Format> Shared<F> {
         Ok(true)
     }
 
-    /// How much of the parts lies at a place already: bytes and records.
+    /// The bytes and records of the parts already present at a place.
     fn common_prefix(
         &self,
         state: &State,

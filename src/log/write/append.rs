@@ -1,7 +1,7 @@
 //! Appending.
 //!
 //! One write puts a record, or a whole batch, after the last record. One sync makes everything
-//! before durable. Then the mark follows. A crash between leaves a tail that recovery cuts.
+//! before durable. Then the mark follows. A crash in between leaves a tail for recovery to cut.
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::atomic::Ordering;
@@ -29,7 +29,8 @@ pub struct Appended {
 pub struct Wanted {
     /// Number of the batch's first record.
     pub ordinal: Option<u64>,
-    /// Number of the log's first record, which an empty log takes over and any other must have.
+    /// Number of the log's first record. An empty log takes the number over; any other log must
+    /// have the number.
     pub first: Option<u64>,
 }
 
@@ -79,7 +80,7 @@ impl<F: Format> Log<F> {
         Ok(appended)
     }
 
-    /// Append a batch in the log's own encoding, durably if the durability asks for it.
+    /// Append a batch in the log's own encoding, durably if the durability option asks for a sync.
     pub fn append_encoded(&self, batch: &Batch<F>, wanted: Wanted) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, wanted)?;
@@ -89,7 +90,7 @@ impl<F: Format> Log<F> {
         Ok(appended)
     }
 
-    /// Append a batch for a caller that syncs at the end of a series of them.
+    /// Append a batch for a caller that syncs at the end of a series of batches.
     pub fn append_encoded_unsynced(&self, batch: &Batch<F>) -> Result<Appended> {
         let shared = self.writable()?;
         let appended = shared.append_batch_at(batch, Wanted::default())?;
@@ -107,8 +108,8 @@ impl<F: Format> Shared<F> {
         self.commits.check().map_err(|e| e.of(F::NAME).at(&self.place.log))
     }
 
-    /// Once more under the state's lock: `close` cuts and syncs under it, and then the lock of the
-    /// log is free for others.
+    /// Check again under the state's lock: `close` cuts and syncs under the same lock, and then
+    /// releases the lock of the log.
     pub fn check_open(&self) -> Result<()> {
         match self.closed.load(Ordering::Acquire) {
             false => Ok(()),
@@ -173,7 +174,7 @@ impl<F: Format> Shared<F> {
         Ok(Appended { ordinal, offset, end: state.extent.end })
     }
 
-    /// The checksum is that of the copy, whatever becomes of the caller's bytes meanwhile.
+    /// The checksum covers the copy, so the caller's bytes may change meanwhile.
     fn write_copied(&self, state: &mut State, tag: TagOf<F>, payload: &[u8]) -> Result<(u64, u32)> {
         let mut scratch = std::mem::take(&mut state.scratch);
         scratch.clear();
@@ -185,7 +186,7 @@ impl<F: Format> Shared<F> {
         written.map(|()| (len, sum))
     }
 
-    /// Append a batch. An error means that none of it is acknowledged.
+    /// Append a batch. After an error, no record of the batch is acknowledged.
     pub fn append_batch_at(&self, batch: &Batch<F>, wanted: Wanted) -> Result<Appended> {
         self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
         let _turn = self.turn();

@@ -1,5 +1,5 @@
-//! Consumers that still need records, each with the LSN of the next record. The writer and every
-//! reader may set them: `sidecar/consumers.rs` has the file.
+//! Consumers that still need records, each with the LSN of the next record. The writer and every reader may set
+//! consumers; `sidecar/consumers.rs` has the file.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::wal::format::WalFormat;
 use crate::wal::{Shared, Wal};
 
 impl Wal {
-    /// The named consumers, each with the LSN of the record that it needs next.
+    /// The named consumers, each with the LSN of the next record it needs.
     ///
     /// # Errors
     ///
@@ -24,10 +24,9 @@ impl Wal {
         Ok(positions.into_iter().map(|(name, lsn)| (name, Lsn(lsn))).collect())
     }
 
-    /// Note, durably, that a consumer needs the record at `lsn` and all after it. The LSN must be
-    /// the beginning of a record, or the log's end. A handle for reading may do so, too. Waits up to 30 s
-    /// for another process that is dropping records or sets a consumer, then fails with
-    /// [`ErrorKind::Locked`]; so do truncations and retention.
+    /// Note, durably, that a consumer needs the record at `lsn` and all later records. The LSN must be the beginning of
+    /// a record, or the log's end. A handle for reading works, too. Waits up to 30 s for a process that drops records
+    /// or sets a consumer, then fails with [`ErrorKind::Locked`], as truncations and retention do.
     ///
     /// # Errors
     ///
@@ -56,7 +55,7 @@ impl Wal {
             // Under the lock, no other process drops records.
             shared.follow_head()?;
             let extent = shared.extent();
-            // A writer may have cut the end off that this reader knows.
+            // A writer may have cut the end known to this reader.
             shared.check_uncut()?;
             shared.locate_offset(extent, lsn.0)?;
             consumers.insert(name.to_string(), lsn.0);
@@ -64,7 +63,7 @@ impl Wal {
         })
     }
 
-    /// Forget a consumer, durably. Forgetting one that is not there is fine.
+    /// Forget a consumer, durably. Forgetting an unknown consumer is no error.
     ///
     /// # Errors
     ///
@@ -84,7 +83,7 @@ impl Wal {
     }
 }
 
-/// Held while the consumers are read and changed, or records dropped that consumers might need.
+/// Held while reading and changing consumers, or while dropping records.
 pub struct ConsumersLock<'a> {
     _here: MutexGuard<'a, ()>,
     _elsewhere: Box<dyn LockGuard>,
@@ -129,8 +128,7 @@ impl Shared<WalFormat> {
         self.consumers().change(|consumers| change(self, consumers))
     }
 
-    /// Lower the consumers above `end`, under their lock, because a reader may be setting a
-    /// consumer.
+    /// Lower the consumers above `end`, under the consumers' lock, because a reader may be setting a consumer.
     pub(in crate::wal) fn lower_consumers(&self, end: u64, was_cut: bool) -> Result<()> {
         if !self.consumers().may_be_above(end, was_cut)? {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The records that a truncation drops, reported before or after the truncation.
+//! The dropped records of a truncation, reported before or after the truncation.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Extent;
@@ -49,15 +49,14 @@ impl Dropped {
 }
 
 impl Wal {
-    /// What a truncation would drop. Changes nothing, so a reader may ask, too. What the truncation
-    /// would refuse is refused; of a reader it is not asked whether the record is durable, because
-    /// opening for writing makes it so.
+    /// The records that a truncation would drop. Changes nothing, so a handle for reading works, too. Fails as the
+    /// truncation would. A reader does not check durability, because opening for writing makes all records durable.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
-    /// durable; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
+    /// [Errors](crate#errors).
     pub fn would_drop(&self, cut: Cut) -> Result<Dropped> {
         let shared = self.0.usable()?;
         let extent = shared.extent();
@@ -120,7 +119,7 @@ impl Shared<WalFormat> {
         if kept.records == 0 {
             return Ok(Extent::empty(extent.first, extent.start));
         }
-        // The record before is found by walking from a border before it.
+        // Find the record before by walking from an earlier border.
         let near = self.index().last_where(|entry| entry.offset < lsn.0);
         let from = match near.filter(|(_, entry)| entry.offset >= extent.start) {
             Some((_, entry)) => entry.offset,
@@ -136,7 +135,7 @@ impl Shared<WalFormat> {
         Ok(kept)
     }
 
-    /// How many records lie before the one at `lsn`.
+    /// The number of records before `lsn`.
     fn records_before(&self, extent: Extent, lsn: Lsn) -> Result<u64> {
         let counted = |ordinal: u64| {
             let before = ordinal.checked_sub(extent.first)?;
@@ -150,7 +149,7 @@ impl Shared<WalFormat> {
         if let Some(before) = counted(self.locate_offset(extent, lsn.0)?) {
             return Ok(before);
         }
-        // The index is advisory: without its ordinals the records are counted from the head on.
+        // The index is advisory. Without the index, count the records from the head on.
         self.index().cut(0);
         counted(self.locate_offset(extent, lsn.0)?).ok_or_else(|| {
             let Extent { records, start, end, .. } = extent;

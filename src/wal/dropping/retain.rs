@@ -16,8 +16,8 @@ use crate::wal::format::WalFormat;
 use crate::wal::{Shared, Wal};
 
 impl Wal {
-    /// Drop what `retention` allows, whole segments at a time, but nothing that a consumer needs
-    /// or that is not durable. Returns what was dropped; where nothing was, that has no records.
+    /// Drop the prefix that `retention` allows, whole segments at a time, but no unsynced record and no record needed
+    /// by a consumer. Returns the dropped records, possibly none.
     ///
     /// # Errors
     ///
@@ -47,8 +47,8 @@ impl Wal {
         shared.drop_allowed(retention)
     }
 
-    /// What [`Wal::retain`] would drop. Changes nothing, so a reader may ask, too: it takes all that it
-    /// found at its opening to be durable.
+    /// The records that [`Wal::retain`] would drop. Changes nothing, so a handle for reading works, too. A reader
+    /// regards all records found at the opening as durable.
     ///
     /// # Errors
     ///
@@ -64,9 +64,9 @@ impl Wal {
 }
 
 impl Shared<WalFormat> {
-    /// Drop the prefix that the option `retention` allows, if the log has reached another segment
-    /// since the last time. If another thread or process is doing so, or is setting a consumer, do
-    /// not wait: the next sync will try again.
+    /// Drop the prefix that the option `retention` allows, if the log has reached another segment since the last time.
+    /// If another thread or process is dropping records or setting a consumer, do not wait: the next sync will try
+    /// again.
     pub(in crate::wal) fn keep_to_retention(&self) {
         let (Some(given), Some(segments)) = (self.options.retention, self.files.segments()) else {
             return;
@@ -84,7 +84,7 @@ impl Shared<WalFormat> {
         }
     }
 
-    /// Returns whether it was done, and not left to the next sync.
+    /// Returns `false` if the next sync must try again.
     fn drop_given(&self, given: &Retention) -> Result<bool> {
         let Some(_consumers) = self.try_lock_consumers()? else { return Ok(false) };
         transaction::finish(self)?;
@@ -112,7 +112,7 @@ impl Shared<WalFormat> {
             allowed = allowed.max(extent.end.saturating_sub(most));
         }
         if let Some(age) = retention.age_max {
-            // A record that begins in an old segment is as old.
+            // A record that begins in an old segment is as old as the segment.
             let floor = self.older_than(segments, age, bytes)?;
             allowed = allowed.max(self.first_record_from(extent, floor)?.0);
         }
@@ -158,7 +158,7 @@ impl Shared<WalFormat> {
         Ok(floor)
     }
 
-    /// The first record that begins at or after a byte; the end if there is none.
+    /// The first record that begins at or after a byte, or the end without such a record.
     fn first_record_from(&self, extent: Extent, byte: u64) -> Result<Lsn> {
         let near = self.index().last_where(|entry| entry.offset <= byte);
         let from = near.map_or(extent.start, |(_, entry)| entry.offset.max(extent.start));

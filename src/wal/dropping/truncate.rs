@@ -11,19 +11,17 @@ use crate::wal::format::WalFormat;
 use crate::wal::{Shared, Wal};
 
 impl Wal {
-    /// Drop every record before `lsn`; with the log's end, drop all. Removes whole segments, if all
-    /// their records are dropped. Needs a segmented log, and the LSN of a record's beginning.
-    /// [`Wal::would_drop`] reports the records beforehand.
+    /// Drop every record before `lsn`; with the log's end, drop all records. Removes the segments left without records.
+    /// Needs a segmented log, and the LSN of a record's beginning. [`Wal::would_drop`] reports the records beforehand.
     ///
-    /// What would be dropped must be on stable storage already ([`Wal::sync`]), and no named consumer
-    /// may need it: else [`ErrorKind::InvalidArgument`]. Where something is dropped, what comes after it is
-    /// synced, too.
+    /// The dropped records must be on stable storage already ([`Wal::sync`]), and no named consumer may need a dropped
+    /// record: else [`ErrorKind::InvalidArgument`]. Dropping records also syncs the later records.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
-    /// durable; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
+    /// [Errors](crate#errors).
     ///
     /// # Examples
     ///
@@ -45,13 +43,13 @@ impl Wal {
         self.drop_prefix(lsn, true)
     }
 
-    /// As [`Wal::truncate_before`], but whatever consumers need.
+    /// As [`Wal::truncate_before`], but ignores the needs of consumers.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
-    /// durable; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
+    /// [Errors](crate#errors).
     pub fn truncate_before_all(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_prefix(lsn, false)
     }
@@ -63,35 +61,35 @@ impl Wal {
         // No other thread may ask for an older record meanwhile.
         let _consumers = shared.lock_consumers()?;
         if heed_consumers {
-            // Nothing was changed.
+            // A refusal changed nothing.
             shared.check_consumers(lsn).map_err(|e| e.with_durable(Durable::No))?;
         }
         let dropped = shared.archive_and_drop_before(lsn)?;
         if !heed_consumers {
-            // The caller dropped records although consumers needed them.
+            // The caller dropped records even if consumers needed the records.
             shared.consumers().raise(lsn.0)?;
         }
         Ok(dropped)
     }
 
-    /// Keep the record that begins at `lsn` as the last one, and drop every record after it.
+    /// Keep the record that begins at `lsn` as the last record, and drop every later record.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
-    /// durable; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
+    /// [Errors](crate#errors).
     pub fn truncate_after(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_end(lsn, true)
     }
 
-    /// Drop the record that begins at `lsn`, and every record after it.
+    /// Drop the record that begins at `lsn`, and every later record.
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place that is not between records, and with
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for records that a consumer needs or that are not
-    /// durable; see [Errors](crate#errors).
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
+    /// [Errors](crate#errors).
     pub fn truncate_from(&self, lsn: Lsn) -> Result<Dropped> {
         self.drop_end(lsn, false)
     }
@@ -122,7 +120,7 @@ impl Shared<WalFormat> {
         done.map(|[before, left]| Dropped::between(before, left))
     }
 
-    /// Only segmented logs have a prefix that can go.
+    /// Only segmented logs can drop a prefix.
     pub(in crate::wal) fn check_segmented(&self) -> Result<()> {
         match self.files.segments() {
             Some(_) => Ok(()),
@@ -139,7 +137,7 @@ impl Shared<WalFormat> {
         let extent = self.extent();
         if lsn.0 > extent.start && self.check_durable(lsn, lsn.0).is_ok() {
             self.extent_from(extent, lsn).map_err(|e| e.with_durable(Durable::No))?;
-            // While others append: they wait for the sync below.
+            // Sync here, while others can append: appends wait for the sync below.
             self.sync_and_keep_to(extent.end)?;
         }
         let first = || self.files.segments().map_or(0, |segments| segments.range().start);
