@@ -8,9 +8,9 @@
     python scripts/cargo_mutants.py --quick ...            with the nearest test program alone
     python scripts/cargo_mutants.py --compare              only compare what the last run left
 
-The unit tests and the nearest test program try each mutation; the other programs try what survives
-these. The results lie below target/mutants. A survivor that `tests/mutants/explained.txt` does not
-explain is a failure: kill it by a test, or explain there why no test can.
+The unit tests and the nearest test program try each mutation; the other programs try the survivors.
+The results lie below target/mutants. A survivor without an entry in `tests/mutants/explained.txt`
+is a failure: kill the mutation by a test, or explain there why no test can.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OUT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
 SURVIVED = OUT / "survived.txt"
 DECIDING = ROOT / "tests" / "mutants" / "deciding.txt"
 EXPLAINED = ROOT / "tests" / "mutants" / "explained.txt"
-# The test program that is nearest to a folder.
+# The nearest test program of each folder.
 NEAREST = {
     "src/book/": "book",
     "src/wal/": "wal",
@@ -38,7 +38,7 @@ NEAREST = {
     "src/": "engine",
 }
 OTHERS = ["book", "engine", "ledger", "nostr", "process", "texts", "wal"]
-# What the exit codes of cargo-mutants say: all caught, some missed, some timed out.
+# Exit codes of cargo-mutants: all caught, some missed, some timed out.
 RAN = {0, 2, 3}
 
 
@@ -49,13 +49,13 @@ def install() -> None:
 
 
 def deciding() -> list[str]:
-    """The deciding files: their answers say what is damage, what is cut, what is durable."""
+    """The deciding files: the code that decides about damage, cuts and durability."""
     lines = DECIDING.read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def changed_since(commit: str) -> tuple[list[str], Path]:
-    """The files of the crate that differ from a commit's, and the file with the differences."""
+    """The files of the crate that differ from a commit, and the file with the differences."""
     diff = OUT / "changes.diff"
     text = subprocess.run(
         ["git", "diff", commit, "--", "src"], cwd=ROOT, check=True, capture_output=True
@@ -65,13 +65,13 @@ def changed_since(commit: str) -> tuple[list[str], Path]:
 
 
 def mutate(files: list[str], narrow: list[str], programs: list[str], names: list[str]) -> None:
-    """Try the mutations of files with the unit tests and some programs, or with names, those."""
+    """Try the mutations of files, or only the named mutations, with the unit tests and programs."""
     command = ["cargo", "mutants", "--dir", str(ROOT), "--output", str(OUT), "--no-shuffle"]
     command += [part for file in files for part in ("--file", file)]
     command += ["--re", "^(" + "|".join(map(re.escape, names)) + ")$"] if names else narrow
-    # One job at a time, so that all runs share the dependencies that the first one built.
+    # One job at a time: all runs share the dependencies built by the first run.
     env = {**os.environ, "CARGO_TARGET_DIR": str(OUT.parent / "mutants-build")}
-    # For the build, too: else each mutation builds all tests.
+    # For the build, too: otherwise each mutation builds all tests.
     command += ["--cargo-arg=--lib", *(f"--cargo-arg=--test={name}" for name in programs)]
     command += ["--", "--fail-fast"]
     done = subprocess.run(command, cwd=ROOT, env=env)
@@ -80,12 +80,12 @@ def mutate(files: list[str], narrow: list[str], programs: list[str], names: list
 
 
 def missed() -> list[str]:
-    """The mutations that the tests of this stage did not catch, by their names."""
+    """The names of the mutations that the tests of this stage did not catch."""
     return (OUT / "mutants.out" / "missed.txt").read_text().splitlines()
 
 
 def survivors_of(files: list[str], narrow: list[str], quick: bool) -> list[str]:
-    """Try the mutations of files; returns the names of those that survive."""
+    """Try the mutations of files, and return the names of the survivors."""
     left: list[str] = []
     for folder, nearest in NEAREST.items():
         near = [file for file in files if file.startswith(folder)]
@@ -101,7 +101,7 @@ def survivors_of(files: list[str], narrow: list[str], quick: bool) -> list[str]:
 
 
 def survivors() -> Counter[tuple[str, str]]:
-    """File and mutation, without lines and columns, which move. Two may be alike."""
+    """File and mutation, without lines and columns, which move. Two survivors may be alike."""
     found: Counter[tuple[str, str]] = Counter()
     if not SURVIVED.exists():
         sys.exit(f"no results in {SURVIVED}")
@@ -113,7 +113,7 @@ def survivors() -> Counter[tuple[str, str]]:
 
 
 def explanations() -> Counter[tuple[str, str]]:
-    """What is explained: `FILE: MUTATION`, and the reason in indented lines below."""
+    """The explained mutations: `FILE: MUTATION`, and the reason in indented lines below."""
     found: Counter[tuple[str, str]] = Counter()
     last = None
     for number, line in enumerate(EXPLAINED.read_text().splitlines(), 1):
@@ -133,7 +133,7 @@ def explanations() -> Counter[tuple[str, str]]:
 
 
 def compare() -> int:
-    """Show the survivors that nothing explains; returns how many there are."""
+    """Show the unexplained survivors, and return the number."""
     survived, explained = survivors(), explanations()
     unexplained = survived - explained
     for (file, mutation), count in sorted(unexplained.items()):
@@ -144,7 +144,7 @@ def compare() -> int:
 
 
 def main() -> None:
-    """Run the parts that were asked for."""
+    """Run the chosen parts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", help="only these of the deciding files")
     parser.add_argument("--all", action="store_true", help="all deciding files")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-# The test target whose tests are pytest's.
+# The test target with the tests of pytest.
 PYTHON = "python"
 
 
 def failures(output: str) -> list[str]:
-    """The tests that failed, with their modules, as pytest or cargo-nextest lists them."""
+    """The failed tests with their modules, from the output of pytest or cargo-nextest."""
     of_python = re.findall(r"^(?:FAILED|ERROR) (\S+::\S+)", output, re.MULTILINE)
     of_rust = re.findall(r"^ *(?:FAIL|SIG\w+) \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE)
     return list(dict.fromkeys(of_python or of_rust))
 
 
 def out_of_time(output: str) -> list[str]:
-    """The tests that cargo-nextest ended."""
+    """The tests ended by cargo-nextest."""
     return re.findall(r"^ *TIMEOUT \[.*\] (?:\(.*\) )?\S+ (\S+)$", output, re.MULTILINE)
 
 
@@ -31,7 +31,7 @@ def selected(name: str) -> list[str]:
 
 
 def chosen(target: str, name: str) -> str:
-    """The filter for the tests of a module whose names have one of these words in them."""
+    """The filter for the tests of a module with one of the words in the name."""
     module = target.partition("::")[2]
     within = f"test(/^{module}::/)" if module else "all()"
     words = " + ".join(f"test(~{word})" for word in name.split())

@@ -1,10 +1,10 @@
-"""Where the project lives: written into every file that names it, from mkdocs.yml alone.
+"""Write the project's addresses from mkdocs.yml into every file with an address of the project.
 
     python scripts/host.py           after site_url or extra.repository were changed
     python scripts/host.py --check   exits with 1 and says which files name another place
 
-The places that are written so far are those of pyproject.toml. Until there is a host, the links of
-the README lead through the checkout; from then on they lead to the site, as the registries need.
+The script replaces the addresses found in pyproject.toml. Until there is a host, the links of the
+README lead through the checkout. Later they lead to the site, as the registries need.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import site_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("README.md", "pyproject.toml", "Cargo.toml", ".github/ISSUE_TEMPLATE/config.yml")
-"""Those that name a place of the project."""
+"""The files with an address of the project."""
 NO_HOST = "//example.org/"
 """While the site has no host, the links of the README lead through the checkout."""
 
 
 class Places(NamedTuple):
-    """The project's site, with a slash at its end, and its repository, without one."""
+    """The project's site, with a slash at the end, and the repository, without a slash."""
 
     site: str
     repository: str
 
 
 def wanted(root: Path = ROOT) -> Places:
-    """What mkdocs.yml says."""
+    """The addresses in mkdocs.yml."""
     text = (root / "mkdocs.yml").read_text()
     places = Places(
         _one(text, r"^site_url: (\S+)", "mkdocs.yml"),
@@ -44,7 +44,7 @@ def wanted(root: Path = ROOT) -> Places:
 
 
 def written(root: Path = ROOT) -> Places:
-    """What pyproject.toml says."""
+    """The addresses in pyproject.toml."""
     text = (root / "pyproject.toml").read_text()
     return Places(
         _one(text, r'^Documentation = "([^"]+)"', "pyproject.toml"),
@@ -53,9 +53,9 @@ def written(root: Path = ROOT) -> Places:
 
 
 def rewritten(root: Path = ROOT) -> dict[Path, str]:
-    """The files that name another place than they should, and what they should hold."""
+    """The files with other addresses than in mkdocs.yml, and the right text of each."""
     old, new = written(root), dict(zip(written(root), wanted(root), strict=True))
-    # In one step, and the longer one first: one may begin with the other.
+    # Replace both in one step, the longer address first: the longer may begin with the shorter.
     either = re.compile("|".join(map(re.escape, sorted(old, key=len, reverse=True))))
     found = {}
     for name in FILES:

@@ -1,7 +1,7 @@
 """Put bytecode into the zip from which Spark's Python workers import pyspark.
 
-Spark forks a worker before it imports pyspark, and the zip has sources only: so each new worker
-compiles them again, which takes more than half a second.
+Spark forks a worker before importing pyspark, and the zip has only sources: each new worker
+compiles the sources again, which takes more than half a second.
 
     .venv/bin/python scripts/pyspark_bytecode.py
 """
@@ -20,7 +20,7 @@ PASSED_OVER = ("pyspark/ml/", "pyspark/mllib/", "pyspark/pandas/", "pyspark/sql/
 
 
 def main() -> None:
-    """Do it, where pyspark is installed and its zip has none yet."""
+    """Add the bytecode, if pyspark is installed and the zip has no bytecode yet."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         return

@@ -1,8 +1,8 @@
-"""What `mkdocs build` does besides: pages that lie beside the code join the site.
+"""Hooks of `mkdocs build`: pages next to the code become pages of the site.
 
 The byte tables lie in src/, where the crate's documentation includes them, and the benchmarks in
-benches/results, where the benchmarks write them. Links in all pages are those of the repository, so
-that they work there as well; here they are turned into links of the site.
+benches/results, where the benchmarks write them. All pages have links of the repository, which work
+in a checkout. The hooks turn them into links of the site.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 
 
 def outside() -> dict[str, str]:
-    """Where each file that lies outside docs/ is found in the site."""
+    """The place in the site of each file outside docs/."""
     places = {f"src/{name}/FORMAT.md": f"formats/{name}.md" for name in FORMATS}
     for file in sorted((ROOT / "benches" / "results").iterdir()):
         places[f"benches/results/{file.name}"] = f"benchmarks/{file.name}"
@@ -71,9 +71,10 @@ def for_site(markdown: str, place: str) -> str:
 
     if origin.startswith("src/"):
         markdown = without_rustdoc(markdown)
-    # `make docs` puts it beside the pages; in the repository there is none to lead to.
+    # `make docs` puts the Rust documentation next to the pages. The repository has no such page to
+    # link to.
     markdown = markdown.replace(f"`{RUSTDOC}`", f'<a href="{RUSTDOC}">{RUSTDOC}</a>')
-    # What rustdoc reads after the language, the site does not.
+    # Only rustdoc reads the words after the language.
     markdown = re.sub(r"^```rust,\w+$", "```rust", markdown, flags=re.MULTILINE)
     return LINK.sub(moved, markdown)
 

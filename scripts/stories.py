@@ -3,9 +3,10 @@
     python scripts/stories.py                    all of them: target/trust/stories.json
     python scripts/stories.py --only NAME ...    these, and no file
 
-The command builds the test programs once, with ``--cfg seeded``. All these tests pass while no
-story is on. While a story is on, each word of its line has a test that fails and has the word in
-its name. A test that runs out of time proves nothing. The Python tests use the installed package.
+The command builds the test programs once, with ``--cfg seeded``. All tests pass while no story is
+on. While a story is on, at least one test must fail for each word of the story's line, with the
+word in the test's name. A test that runs out of time proves nothing. The Python tests use the
+installed package.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TRUST = Path(os.environ.get("DEEDBOOK_TRUST_DIR", ROOT / "target" / "trust"))
 STORIES = ROOT / "tests" / "stories.txt"
 PYTHON_STORIES = ROOT / "tests" / "python" / "seeded"
 ON = "DEEDBOOK_SEEDED"
-# Small counts and a quick build are enough to catch a bug that is there.
+# Small counts and a quick build are enough to catch a present bug.
 ENV = {
     "DEEDBOOK_TIER": "quick",
     "CARGO_TERM_COLOR": "never",
@@ -42,7 +43,7 @@ ENV = {
 
 @dataclass(frozen=True)
 class Story:
-    """One seeded bug, and the tests that have to catch it."""
+    """One seeded bug, and the tests that must catch the bug."""
 
     name: str
     promise: str
@@ -50,7 +51,7 @@ class Story:
     words: tuple[str, ...]
 
     def tests(self) -> str:
-        """The filter of its Rust tests, over all programs."""
+        """The filter of the story's Rust tests, over all programs."""
         of = "kind(lib)" if self.target == "lib" else f"binary({program(self.target)})"
         return f"({of} & {chosen(self.target, ' '.join(self.words))})"
 
@@ -66,7 +67,7 @@ def stories() -> list[Story]:
 
 
 def run(command: list[str], story: str | None = None) -> tuple[int, str]:
-    """Run tests, with a story on; exit code and output."""
+    """Run tests, with a story on. Returns exit code and output."""
     flags = f"--cfg seeded {os.environ.get('RUSTFLAGS', '')}".strip()
     env = {**os.environ, **ENV, "RUSTFLAGS": flags}
     env["PYTHONPATH"] = os.pathsep.join(
@@ -96,14 +97,14 @@ def nextest(programs: list[str], *arguments: str) -> list[str]:
 
 
 def pytest(words: tuple[str, ...]) -> list[str]:
-    """The command for tests of a file of Python, which is the first word."""
+    """The command for tests of a Python file, the first word."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     (file,) = (ROOT / "tests" / "python").rglob(words[0])
     return [*command, str(file.relative_to(ROOT)), "-k", " or ".join(words[1:])]
 
 
 def without(of: list[Story]) -> str | None:
-    """Build the programs, and run all tests with no story on; what is wrong."""
+    """Build the programs, and run all tests with no story on. Returns the failure, if any."""
     programs = sorted({program(story.target) for story in of} - {PYTHON})
     commands = [pytest(words) for words in {story.words for story in of if story.target == PYTHON}]
     if programs:
@@ -117,7 +118,7 @@ def without(of: list[Story]) -> str | None:
 
 
 def tried(story: Story) -> dict[str, Any]:
-    """Run the tests of a story with it on."""
+    """Run the tests of a story with the story on."""
     begun = time.monotonic()
     if story.target == PYTHON:
         _, output = run(pytest(story.words), story.name)

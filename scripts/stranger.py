@@ -1,6 +1,6 @@
 """The steps of scripts/stranger.sh, with the wheel alone: python -I stranger.py CHECKOUT.
 
-Nothing of the checkout is imported: its pages are read, as a stranger reads the site.
+The script imports nothing from the checkout, and reads the pages as a stranger reads the site.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ with Wal.open("queue") as wal:
 
 
 def blocks(page: str, begin: str = "", end: str = "\0") -> list[tuple[str, str]]:
-    """Languages and texts of the blocks of a page, from a heading to another."""
+    """Languages and texts of the blocks of a page, between two headings."""
     text = (PAGES / page).read_text()
     part = text[text.index(begin) :].split(end)[0]
     return re.findall(r"^```(python|sh)\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
 
 
 def run(found: list[tuple[str, str]]) -> str:
-    """Run blocks as they stand, in one session; what the commands print."""
+    """Run blocks unchanged, in one session. Returns the output of the commands."""
     names: dict[str, Any] = {"__name__": "__main__"}
     said = ""
     for language, text in found:

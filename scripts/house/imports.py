@@ -9,19 +9,19 @@ from pathlib import Path
 
 Name = tuple[str, ...]
 
-# Comments, strings and characters, so that no path in them counts.
+# Comments, strings and characters: paths inside do not count.
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'', re.DOTALL)
 UNIT_TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{.*", re.DOTALL)
 USE = re.compile(r"(?P<public>pub(?:\([^)]*\))?\s+)?use\s+(?P<tree>[^;]+);")
 # `pub(in crate::wal)` limits who sees a name, and uses nothing.
 VISIBLE = re.compile(r"\bpub\(in [^)]*\)")
 PATH = re.compile(r"\b(?:crate|super|self)(?:\s*::\s*(?:\w+))+")
-# A parent names its child without `self`.
+# A parent names a child without `self`.
 CHILD = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod (\w+);", re.MULTILINE)
 
 
 class Module:
-    """A file of Rust, with its re-exports and the paths that it uses."""
+    """A Rust file, with the re-exports and the used paths."""
 
     def __init__(self, name: Name, file: Path) -> None:
         self.name, self.file = name, file
@@ -47,7 +47,7 @@ class Module:
 
 
 def leaves(tree: str) -> Iterator[tuple[Name, str]]:
-    """Give each path of a ``use``, and the name that it gets."""
+    """Give each path of a ``use``, and the path's name in the file."""
     tree = tree.strip()
     head, brace, inside = tree.partition("{")
     if not brace:
@@ -105,7 +105,7 @@ class Crate:
         return self.modules[name].file.relative_to(self.src).as_posix()
 
     def find(self, at: Name, path: Name, depth: int = 0) -> Name | None:
-        """Find the module that defines what a path of the module ``at`` names."""
+        """Find the module with the definition for a path in the module ``at``."""
         if depth > 20:
             return None
         first, rest = path[0], path[1:]

@@ -1,8 +1,8 @@
-"""The engine's interface for formats: the names that they use, and the members of its log.
+"""The engine's interface for formats: the used names, and the members of the engine's log.
 
     python scripts/house/interface.py [--write]
 
-``--write`` writes the list to scripts/house/interface.txt. Without it, this prints the list.
+``--write`` writes the list to scripts/house/interface.txt; otherwise the script prints the list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = Path(__file__).with_name("interface.txt")
 FORMATS = ("book", "wal", "ledger", "nostr")
 ROOMS = ("storage", "scan", "commit", "columns", "sidecar", "saving", "transaction", "log")
-# The types of the log whose members formats may use.
+# The types of the log with members for formats.
 OPEN = ("Log", "Shared")
 HEADER = """\
 # The engine for formats: the names that src/book, src/wal, src/ledger and src/nostr use of each
@@ -35,7 +35,7 @@ def names(crate: Crate) -> dict[str, set[str]]:
 
     def note(path: Name) -> None:
         if path[:1] == ("crate",) and len(path) > 2 and path[1] in ROOMS:
-            # After a type come its functions.
+            # The functions of a type come after the type.
             end = next((at for at, part in enumerate(path) if not part.islower()), len(path))
             used[path[1]].add("::".join(path[2 : end + 1]))
 
@@ -51,7 +51,7 @@ def names(crate: Crate) -> dict[str, set[str]]:
 
 
 def members(src: Path) -> dict[str, set[str]]:
-    """Give the methods and fields of the log's types that are not only for the engine."""
+    """Give the methods and fields of the log's types, without the engine's private members."""
     found: dict[str, set[str]] = defaultdict(set)
     body = re.compile(
         r"^(?:pub struct|impl<F: Format>) (\w+)(?:<F(?:: Format)?>)? \{\n(.*?)^\}",

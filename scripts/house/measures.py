@@ -2,8 +2,8 @@
 
     python scripts/house/measures.py [--doc DIRECTORY] [--why] [--write]
 
-``--doc`` is the crate's documentation (cargo doc); public items are counted in it. ``--write``
-writes the table to scripts/house/measures.md, beside the numbers from before.
+``--doc`` is the crate's documentation (cargo doc), for counting public items. ``--write`` writes
+the table to scripts/house/measures.md, next to the numbers from before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from imports import Crate, circles
 ROOT = Path(__file__).parents[2]
 PAGE = Path(__file__).with_name("measures.md")
 LAYERS = Path(__file__).with_name("layers.txt")
-# Each number before the first step, and its goal.
+# Each number before the first step, and the goal.
 GOALS = {
     "lines of src": (50_326, 42_000),
     "lines of src/nostr": (16_172, 12_000),
@@ -66,7 +66,7 @@ def layers() -> list[tuple[str, str]]:
 
 
 def upward(arrows: dict[str, set[str]]) -> list[tuple[str, str]]:
-    """Give the uses of a file of a higher layer."""
+    """Give the uses of files in a higher layer."""
     listed = layers()
     order = list(dict.fromkeys(layer for _, layer in listed))
 
@@ -106,7 +106,7 @@ def methods(file: Path, trait: str) -> list[str]:
 
 
 def users(trait: str) -> Counter[str]:
-    """Count the formats of src that have each method of their own."""
+    """Count the formats of src with an implementation of each method."""
     count: Counter[str] = Counter()
     for file in tracked("src", ".rs"):
         text = file.read_text("utf-8")

@@ -1,9 +1,9 @@
-"""The public items of the crate: what its documentation lists, by module.
+"""The public items of the crate, as in the crate's documentation, by module.
 
     python scripts/house/public.py [--write]
 
-``--write`` writes the list to scripts/house/public.txt. Without it, this prints the list. Names
-that are ``#[doc(hidden)]`` are for tests and bindings, and are not listed.
+``--write`` writes the list to scripts/house/public.txt; otherwise the script prints the list. The
+list leaves out ``#[doc(hidden)]`` names, which are for tests and bindings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER = """\
 """
 COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 HIDDEN = "#[doc(hidden)]"
-# Attributes, and the item that they are of.
+# Attributes, and the item after the attributes.
 ITEM = re.compile(
     r"^(?P<attributes>(?:#\[[^\n]*\]\n)*)(?:"
     r"pub use (?P<tree>[^;]+);|"
@@ -34,13 +34,13 @@ ITEM = re.compile(
 
 
 def leaves(tree: str) -> Iterator[str]:
-    """Give the names that a ``use`` makes."""
+    """Give the names made by a ``use``."""
     for part in re.findall(r"[\w:]+(?: as \w+)?(?=\s*[,}]|$)", tree.strip()):
         yield re.split(r"::| as ", part)[-1]
 
 
 def items(file: Path, module: str) -> Iterator[tuple[str, str]]:
-    """Give the public items of a module and of those in it: module and name."""
+    """Give the public items of a module and of the modules inside: module and name."""
     for found in ITEM.finditer(COMMENT.sub("", file.read_text("utf-8"))):
         if HIDDEN in found["attributes"] or "#[cfg(test)]" in found["attributes"]:
             continue
@@ -49,7 +49,7 @@ def items(file: Path, module: str) -> Iterator[tuple[str, str]]:
             files = inside / f"{inner}.rs", inside / inner / "mod.rs"
             yield from items(next(filter(Path.is_file, files)), f"{module}::{inner}")
         elif found["tree"]:
-            # The versions of Arrow are crates of their own.
+            # The versions of Arrow are separate crates.
             names = leaves(found["tree"])
             yield from ((module, name) for name in names if not name.startswith("arrow_"))
         else:

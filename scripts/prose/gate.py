@@ -1,13 +1,13 @@
 """The gate of the prose: plain sentences in pages, docstrings and comments.
 
-    python scripts/prose/gate.py                 every file; what `make check` runs
+    python scripts/prose/gate.py                 every file, as in `make check`
     python scripts/prose/gate.py docs/book.md    the sentences to rewrite, and the counts of a file
     python scripts/prose/gate.py --shrink        takes the files that pass off the list
 
-A file passes with less than 1 % of its sentences inverted (a sentence that begins with What, Where,
-Of, Which ...), at most 6 pronouns in 100 words, and no word of refused.txt. Code, tables and titles
-do not count. pending.txt lists the files that nobody rewrote yet. A listed file that passes is an
-error, too, so the list only shrinks.
+A file passes with less than 1 % inverted sentences (beginning with What, Where, Of, Which ...), at
+most 6 pronouns in 100 words, and no word of refused.txt. Code, tables and titles do not count.
+pending.txt lists the files still to rewrite. A listed file that passes is an error, too: the list
+can only shrink.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def prose(path: str, text: str) -> str:
 
 
 def sentences(path: str, text: str) -> Iterator[Sentence]:
-    """The sentences with their lines; shorter ones than four words are titles and labels."""
+    """The sentences with their lines. Sentences of less than four words are titles and labels."""
     of, begin = prose(path, text), 0
     for end in [*END.finditer(of), None]:
         part = of[begin : end.start() if end else len(of)]
@@ -109,7 +109,7 @@ def sentences(path: str, text: str) -> Iterator[Sentence]:
 
 
 def refused(root: Path = ROOT) -> list[tuple[re.Pattern[str], str]]:
-    """The words that are not used, and those that are."""
+    """The refused words, and the better words."""
     found = []
     for line in (root / HERE / "refused.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -148,7 +148,7 @@ def judge(
         said += [f"{path}:{one.line}: inverted: {one.text}" for one in inverted]
     if total.pronouns > MAX_PRONOUNS * max(total.words, FEWEST_WORDS):
         worst = sorted(all_of, key=lambda one: one.pronouns / (len(one.words) + 4), reverse=True)
-        # As many as bring the file below the limit.
+        # Name enough sentences to bring the file below the limit.
         over = total.pronouns - MAX_PRONOUNS * total.words
         for one in worst:
             if over > 0:
@@ -162,7 +162,7 @@ def judge(
 
 
 def files(root: Path = ROOT) -> list[str]:
-    """The files with prose, of those that git knows."""
+    """The tracked files with prose."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True
     ).stdout.splitlines()
@@ -171,7 +171,7 @@ def files(root: Path = ROOT) -> list[str]:
 
 
 def check(root: Path, names: Iterable[str]) -> list[str]:
-    """All complaints: of files, and of the list of those not yet rewritten."""
+    """All complaints about the files and about the list of pending files."""
     pending = (root / HERE / "pending.txt").read_text().split()
     words, names, said = refused(root), list(names), []
     for name in names:
@@ -188,7 +188,7 @@ def check(root: Path, names: Iterable[str]) -> list[str]:
 
 
 def shrink(root: Path, names: list[str]) -> None:
-    """Take the files that pass, or are gone, off the list."""
+    """Remove passing and missing files from the list."""
     pending, words = root / HERE / "pending.txt", refused(root)
     still = [name for name in pending.read_text().split() if name in names]
     still = [name for name in still if judge(name, (root / name).read_text(), words)[0]]

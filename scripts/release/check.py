@@ -1,4 +1,4 @@
-"""Everything of a release that can be tried without the forge, and what was left out.
+"""Try every step of a release that needs no forge, and list the steps left out.
 
     python scripts/release/check.py                 the tree as it is
     python scripts/release/check.py --tag v0.1.0    and whether it is what the tag says
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "target" / "release-check"
 PYTHON = sys.executable
 AUDITED = ("test", "bench", "docs", "release", "types")
-"""The lock files that are audited, the same as in advisories.yml."""
+"""The audited lock files, the same as in advisories.yml."""
 HOLES = re.compile(r"^Found \d+ known vulnerabilit.*", re.MULTILINE)
 NOT_ASKED = re.compile(
     r"^requests\.exceptions\.(?:Connection|Proxy|SSL)Error"
@@ -36,7 +36,7 @@ NOT_ASKED = re.compile(
     r"|Could not connect to PyPI",
     re.MULTILINE,
 )
-"""How pip-audit says that it reached nobody."""
+"""The messages of pip-audit without a connection."""
 SMOKE = """
 import deedbook
 with deedbook.Book.open("log", "a") as book:
@@ -51,7 +51,7 @@ class LeftOut(Exception):
 
 
 class Failed(Exception):
-    """What is wrong, and what a command said of it."""
+    """A failed step, with the output of the command."""
 
     def __init__(self, what: str, said: str = "") -> None:
         super().__init__(what)
@@ -81,14 +81,15 @@ def tool(name: str) -> Path:
 
 
 def version() -> str:
-    """Of the workspace."""
+    """The workspace's version."""
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
     found: str = manifest["workspace"]["package"]["version"]
     return found
 
 
 def versions(tag: str | None) -> str:
-    """Every manifest has the workspace's version; the changelog has it, or what is unreleased."""
+    """Every manifest has the workspace's version, and the changelog has an entry for the
+    version."""
     ours = version()
     for name in ("Cargo.toml", "python/Cargo.toml", "capi/Cargo.toml"):
         package = tomllib.loads((ROOT / name).read_text())["package"]
@@ -109,7 +110,7 @@ def versions(tag: str | None) -> str:
 
 
 def crate(tag: str | None) -> str:
-    """What crates.io would get builds by itself."""
+    """The packed crate for crates.io builds alone."""
     dirty = [] if tag is not None else ["--allow-dirty"]
     run("cargo", "package", "--locked", "-p", "deedbook", *dirty, "--target-dir", OUT / "crate")
     packed = OUT / "crate" / "package" / f"deedbook-{version()}.crate"
@@ -123,7 +124,7 @@ def crate(tag: str | None) -> str:
 
 
 def nothing_else(names: list[str], what: str) -> None:
-    """Fail for a file that git does not have, but for those that packing makes."""
+    """Fail for an untracked file, unless packing makes the file."""
     made = {"Cargo.toml.orig", ".cargo_vcs_info.json", "PKG-INFO", "Cargo.lock"}
     known = set(run("git", "ls-files").splitlines()) | made
     strays = [name for name in names if name.partition("/")[2] not in known]
@@ -132,7 +133,7 @@ def nothing_else(names: list[str], what: str) -> None:
 
 
 def semver(tag: str | None) -> str:
-    """Nothing public changed that the version does not say."""
+    """The version fits the changes to the public interface."""
     if shutil.which("cargo-semver-checks") is None:
         raise LeftOut("cargo-semver-checks is not installed")
     last = run("git", "tag", "--list", "v*", "--sort=-v:refname").split()
@@ -144,7 +145,7 @@ def semver(tag: str | None) -> str:
 
 
 def wheels(tag: str | None) -> str:
-    """A wheel for this Python, one for the stable ABI, and the sdist."""
+    """Build a wheel for this Python, a wheel for the stable ABI, and the sdist."""
     shutil.rmtree(OUT / "dist", ignore_errors=True)
     each = [tool("maturin"), "build", "--release", "--locked", "--out", OUT / "dist"]
     run(*each, "--interpreter", PYTHON)
@@ -159,7 +160,7 @@ def wheels(tag: str | None) -> str:
 
 
 def built(ending: str) -> list[Path]:
-    """What `wheels` made. Raises `LeftOut`."""
+    """The files made by `wheels`. Raises `LeftOut`."""
     found = sorted((OUT / "dist").glob(f"*{ending}"))
     if not found:
         raise LeftOut(f"there is no *{ending}")
@@ -167,7 +168,7 @@ def built(ending: str) -> list[Path]:
 
 
 def twine(tag: str | None) -> str:
-    """PyPI can show the README, and its links lead there."""
+    """PyPI can show the README, and the links lead to the site."""
     if tag is not None and re.search(r"\]\((?!https://)", (ROOT / "README.md").read_text()):
         raise Failed("README.md has links of a checkout: scripts/host.py writes those of the site")
     run(tool("twine"), "check", "--strict", *built(""))
@@ -195,7 +196,7 @@ def smoke(tag: str | None) -> str:
 
 
 def stranger(tag: str | None) -> str:
-    """What the README and the site promise, from the wheel alone."""
+    """The promises of the README and the site hold for the wheel alone."""
     own = [one for one in built(".whl") if "abi3" not in one.name]
     said = run("scripts/stranger.sh", own[0], PYTHON=PYTHON)
     print(said, end="")
@@ -205,7 +206,7 @@ def stranger(tag: str | None) -> str:
 
 
 def crates_advisories(tag: str | None) -> str:
-    """No crate has a known hole."""
+    """No crate has a known vulnerability."""
     if shutil.which("cargo-deny") is None:
         raise LeftOut("cargo-deny is not installed")
     run("cargo", "deny", "--log-level", "error", "check")
@@ -213,7 +214,7 @@ def crates_advisories(tag: str | None) -> str:
 
 
 def wheels_advisories(tag: str | None) -> str:
-    """No locked package of Python has one."""
+    """No locked Python package has a known vulnerability."""
     for lock in AUDITED:
         try:
             run(tool("pip-audit"), "-r", f"requirements/{lock}.txt", "--disable-pip", "--strict")
@@ -246,7 +247,7 @@ LEFT_OUT = {
     "site": "the pages and the Rust documentation, strictly: make docs",
     "forge": "publishing, attestations, and wheels of other systems: .github/workflows",
 }
-"""What no step does, and what does it."""
+"""Work without a step here, and the command or workflow for the work."""
 
 
 def main() -> int:

@@ -1,10 +1,11 @@
-"""Make the list of materials (SBOM) of wheels say what is in them, not where they were built.
+"""Make the list of materials (SBOM) of wheels name the linked crates, and no place of the build.
 
     python scripts/release/sbom.py WHEEL...            rewrite them
     python scripts/release/sbom.py --check WHEEL...    only look
 
-maturin writes every crate of the lock file, those of tests and other systems among them, and the
-directory of the build. What stays is what `cargo tree` says is linked, under names without places.
+maturin writes every crate of the lock file, also the crates for tests and other systems, and the
+directory of the build. The script keeps the crates linked according to `cargo tree`, under names
+without places.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PLACE = re.compile(r"file://")
 
 
 def linked() -> set[tuple[str, str]]:
-    """Name and version of each crate that the extension is built from."""
+    """Name and version of each crate in the extension."""
     command = "cargo tree --locked -p deedbook-python -e normal,build --target all --prefix none"
     listed = subprocess.run(
         [*command.split(), "--format", "{p}"], capture_output=True, text=True, check=True
@@ -53,7 +54,7 @@ def cleaned(bill: dict[str, Any], crates: set[tuple[str, str]]) -> dict[str, Any
 
 
 def wrong_with(bill: bytes, crates: set[tuple[str, str]]) -> list[str]:
-    """What a bill has that it must not, in words."""
+    """The errors of a bill, in words."""
     wrong = [f"a place of the build: {at}" for at in PLACE.findall(bill.decode())[:1]]
     listed = {(one["name"], one["version"]) for one in json.loads(bill)["components"]}
     strange, missing = sorted(listed - crates), sorted(crates - listed)
@@ -64,7 +65,7 @@ def wrong_with(bill: bytes, crates: set[tuple[str, str]]) -> list[str]:
 
 
 def rewrite(wheel: Path, crates: set[tuple[str, str]]) -> None:
-    """Put the cleaned bills into a wheel, and their hashes into its record."""
+    """Put the cleaned bills into a wheel, and the bills' hashes into the wheel's record."""
     with zipfile.ZipFile(wheel) as old:
         files = {info: old.read(info) for info in old.infolist()}
     changed = {}
@@ -82,7 +83,7 @@ def rewrite(wheel: Path, crates: set[tuple[str, str]]) -> None:
 
 
 def recorded(record: bytes, changed: dict[str, bytes]) -> bytes:
-    """The RECORD of a wheel with the hashes of what was changed."""
+    """The RECORD of a wheel with the hashes of the changed files."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for name, digest, size in csv.reader(io.StringIO(record.decode())):

@@ -1,8 +1,8 @@
-"""What a proof depends on. Its result stands for every commit with the same inputs.
+"""The inputs of a proof. A result stands for every commit with the same inputs.
 
-A test of cargo depends on the crate, on what all tests share, and on its own module; one of Python
-on nearly everything. What the proofs are published in, and the lists of promises and mutations, are
-no input.
+A cargo test depends on the crate, on the files shared by all tests, and on the test's module. A
+Python test depends on nearly everything. The published pages, and the lists of promises and
+mutations, are no input.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 
 PYTHON = "python"
-"""The test target whose tests are pytest's."""
+"""The test target with the tests of pytest."""
 _MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md", "README.md", "CHANGELOG.md"}
 _TABLES = ("scripts/trust/", "tests/mutants/", "tests/promises.txt")
 _OF_CARGO = ("Cargo.toml", "Cargo.lock", "src/", "capi/", "examples/", "fuzz/", "tests/")
 
 
 def inputs(root: Path, targets: Collection[str] | None) -> str:
-    """A hash of what test targets depend on; with None of what any part does."""
+    """A hash of the inputs of test targets, or with None of all inputs."""
     digest = hashlib.sha256(_compiler().encode())
     own = _programs(root)
     for path, content in files_of(root):
@@ -52,7 +52,7 @@ def _programs(root: Path) -> frozenset[str]:
 
 @cache
 def files_of(root: Path) -> tuple[tuple[str, str], ...]:
-    """Every file that git has, and a hash of what is in it now."""
+    """Every tracked file, and a hash of the file's present content."""
     command = ["git", "ls-files", "-z"]
     listed = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
     names = sorted(name for name in listed.decode("utf-8", "surrogateescape").split("\0") if name)

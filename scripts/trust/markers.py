@@ -1,8 +1,8 @@
-"""The promises, and the tests whose markers say that they prove them.
+"""The promises, and the tests with markers of proved promises.
 
 ``tests/promises.txt`` has the promises. A comment ``// Promise: NAME.`` above a Rust test, or above
-a part of ``examples/power``, names the promise that the test proves. A Python test, or a file of
-them, has the marker ``pytest.mark.promise("NAME")``.
+a part of ``examples/power``, names the promise proved by the test. A Python test, or a file of
+tests, has the marker ``pytest.mark.promise("NAME")``.
 """
 
 from __future__ import annotations
@@ -59,11 +59,10 @@ def _lines(root: Path) -> list[str]:
 
 
 def proofs(root: Path) -> dict[str, list[str]]:
-    """The tests that prove each promise, by its name.
+    """The tests that prove each promise, by the promise's name.
 
-    A test is ``engine::crash::NAME`` (its program, the module below that, its own name),
-    ``lib::NAME``, ``capi::NAME``, ``models::NAME``, ``py:FILE``, ``py:FILE::NAME`` or
-    ``power:PART``.
+    A test is ``engine::crash::NAME`` (program, module below, name), ``lib::NAME``, ``capi::NAME``,
+    ``models::NAME``, ``py:FILE``, ``py:FILE::NAME`` or ``power:PART``.
     """
     found: dict[str, list[str]] = {}
     for promise, test in _of_rust(root):
@@ -118,7 +117,7 @@ def _of_python(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _marked(marks: ast.expr) -> Iterator[str]:
-    """The promises that marks name."""
+    """The promises named by marks."""
     for call in ast.walk(marks):
         is_mark = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
         if is_mark and call.func.attr == "promise":
@@ -126,7 +125,7 @@ def _marked(marks: ast.expr) -> Iterator[str]:
 
 
 def wrong(root: Path) -> list[str]:
-    """Names that two promises have, and markers that name no promise."""
+    """Duplicate names of promises, and markers without a promise."""
     known = [promise.name for section in sections(root) for promise in section.promises]
     twice = {f"{name}: two promises of this name" for name in known if known.count(name) > 1}
     found = proofs(root).items()

@@ -13,13 +13,13 @@ import markers
 DOCUMENT = "docs/trust.md"
 DATA = "docs/trust.json"
 INDEX = "docs/index.md"
-# Which figures the first screen has, and what it calls them.
+# The figures of the first screen, and the first screen's names for the figures.
 NUMBERS = {
     "crash states opened and judged": "crash states",
     "writers killed with SIGKILL": "writers killed",
     "storage calls that failed, each in 7 ways": "storage calls",
 }
-# What the parts of scripts/power.sh are called in power.json.
+# The names in power.json of the parts of scripts/power.sh.
 POWER = {
     "cuts": "power cuts",
     "full": "full disk",
@@ -41,7 +41,7 @@ def publish(root: Path, results: dict[str, Any]) -> None:
 
 
 def with_numbers(text: str, rows: list[tuple[str, str, str]]) -> str:
-    """A first screen with its three numbers replaced by those of the figures."""
+    """A first screen with the three numbers taken from the figures."""
     numbers = {what: number.split(", ")[0] for what, number, _ in rows}
     for what, words in NUMBERS.items():
         if what in numbers:
@@ -51,7 +51,7 @@ def with_numbers(text: str, rows: list[tuple[str, str, str]]) -> str:
 
 
 def figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """What was tried, how often, and by which command's part."""
+    """The tried events, the counts, and the part of the command for each."""
     found: list[tuple[str, str, str]] = []
     for of, format_name in (("", "book"), ("WAL: ", "wal"), ("Event store's log: ", "nostr")):
         found += crashes(
@@ -137,7 +137,7 @@ def of_store(results: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def is_faults_of(name: str, of: str) -> bool:
-    """Whether a result is that of the fault loops of a format."""
+    """Whether a result comes from the fault loops of a format."""
     return name.startswith(f"faults-{of}")
 
 
@@ -167,7 +167,7 @@ def crashes(of: str, parts: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 
 def failed(of: str, parts: list[dict[str, Any]]) -> tuple[str, str, str]:
-    """How many storage calls were made to fail; each one counts once, in however many ways."""
+    """The number of failed storage calls. A call counts once, in however many ways it failed."""
     calls = sum(max(one["faults"] for one in part["faults"].values()) for part in parts)
     ways = max(len(part["faults"]) for part in parts)
     return (f"{of}storage calls that failed, each in {ways} ways", count(calls), "faults")
@@ -228,7 +228,7 @@ def promises(root: Path, results: dict[str, Any]) -> list[str]:
 
 
 def skips(results: dict[str, Any]) -> dict[str, str]:
-    """The tests that this run skipped, as the markers name them, and why."""
+    """The tests skipped by this run, by their names in markers, and the reasons."""
     found: dict[str, str] = {}
     for part in results.get("run", {}).get("parts", {}).values():
         found.update(part["skipped"])
@@ -240,7 +240,7 @@ def skips(results: dict[str, Any]) -> dict[str, str]:
 
 
 def promise(one: markers.Promise, tests: list[str], skipped: dict[str, str]) -> str:
-    """One line of the table of promises. What was skipped proves nothing."""
+    """One line of the table of promises. A skipped test proves nothing."""
     ran = [f"`{test}`" for test in tests if test not in skipped]
     proved = ", ".join(ran) or "**not proved**"
     left = "; ".join(f"skipped: `{test}`, {skipped[test]}" for test in tests if test in skipped)
@@ -249,7 +249,7 @@ def promise(one: markers.Promise, tests: list[str], skipped: dict[str, str]) -> 
 
 
 def python_files(root: Path) -> list[str]:
-    """The files of Python tests that prove a promise, by their paths in the repository."""
+    """The paths in the repository of the Python test files that prove a promise."""
     tests = [test for proofs in markers.proofs(root).values() for test in proofs]
     names = {test.split(":")[1] for test in tests if test.startswith("py:")}
     files = [file for file in markers.python_tests(root) if file.name in names]

@@ -1,4 +1,4 @@
-"""What a run of the proofs leaves: which part, of which commit, what it skipped."""
+"""The results of a run of the proofs: the parts, the commit of each, and the skipped tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-# Not what is proved, but what is made from it.
+# Files made from the proofs, not inputs of the proofs.
 MADE = {"docs/trust.json", "docs/trust.md", "docs/index.md"}
 RUN = "run"
 SKIPPED_PY = re.compile(r"^SKIPPED \[\d+\] tests/python/(?:\w+/)*([\w.]+):\d+: (.*)$")
@@ -21,7 +21,7 @@ class Stale(Exception):
 
 
 def commit_of(root: Path) -> str:
-    """The commit of the sources, with ``-changed`` if they differ from it."""
+    """The commit of the sources, with ``-changed`` for changed sources."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -34,13 +34,13 @@ def commit_of(root: Path) -> str:
 
 
 def skipped_in(output: str) -> dict[str, str]:
-    """The Python tests that pytest skipped, by their file, and why."""
+    """The Python tests skipped by pytest, by file, and the reasons."""
     lines = (SKIPPED_PY.match(line) for line in output.splitlines())
     return {f"py:{line[1]}": line[2] for line in lines if line}
 
 
 def skipped_by(junit: Path, since: float) -> dict[str, str]:
-    """The Rust tests that said ``skipped: WHY`` in a run of nextest, as the markers name them."""
+    """The Rust tests with ``skipped: WHY`` in a run of nextest, by their names in markers."""
     if not junit.exists() or junit.stat().st_mtime < since:
         return {}
     found = {}
@@ -62,15 +62,15 @@ def failures_in(result: Any) -> bool:
 
 
 def read(trust: Path) -> dict[str, Any]:
-    """All results below a directory, by the name of their file."""
+    """All results below a directory, by file name."""
     return {file.stem: json.loads(file.read_text()) for file in sorted(trust.glob("*.json"))}
 
 
 def merge(trust: Path, commit: str, wanted: Mapping[str, str]) -> dict[str, Any]:
     """The results to publish: every part was run, of this commit, without a failure.
 
-    ``wanted`` has what the inputs of each part are now: a part of an earlier commit stands if it
-    had the same.
+    ``wanted`` has the present inputs of each part. A part of an earlier commit stands with the same
+    inputs.
     """
     results = read(trust)
     run = results.get(RUN, {})

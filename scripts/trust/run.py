@@ -5,10 +5,10 @@
     python scripts/trust/run.py --only crash,stories
     python scripts/trust/run.py --publish        all parts, then the pages from them
 
-Each part writes its JSON below target/trust; run.json says of which commit, and which tests were
-skipped. With ``--publish`` they are merged into docs/trust.json, and docs/trust.md and the table in
-README.md are written from that: only if every part was run, of the commit that the sources are of,
-and none has a failure. A part of an earlier commit stands if what it depends on is the same.
+Each part writes a JSON file below target/trust; run.json has the commit and the skipped tests.
+``--publish`` merges the files into docs/trust.json, and writes docs/trust.md and the table in
+README.md from the result: only if every part ran at the commit of the sources, without a failure. A
+part of an earlier commit stands if the part's inputs are the same.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ import results
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUST = Path(os.environ.get("DEEDBOOK_TRUST_DIR", ROOT / "target" / "trust"))
-# The profile keeps what a test says of itself, "skipped" for example, though the test passed.
+# The profile keeps the output of passed tests, for example "skipped".
 NEXTEST = ["scripts/nextest.sh", "--profile", "trust", "--locked"]
 JUNIT = ROOT / "target" / "nextest" / "trust" / "junit.xml"
-# The test programs, or modules of them, of each part.
+# The test programs or modules of each part.
 TARGETS = {
     "crash": ["engine::crash"],
     "faults": ["engine::faults", "process::allocation"],
@@ -49,10 +49,10 @@ TARGETS = {
 
 
 def parts() -> dict[str, list[str]]:
-    """The command of each part, in the order in which they run."""
+    """The command of each part, in the order of the run."""
     tests = {name: nextest(chosen(targets)) for name, targets in TARGETS.items()}
     return {
-        # First: a bug that survives has to be caught, and then all parts are run again.
+        # First: after a surviving bug is caught, all parts run again.
         "stories": [sys.executable, "scripts/stories.py"],
         **tests,
         "others": nextest(f"not ({chosen(all_targets())})"),
@@ -69,19 +69,19 @@ def parts() -> dict[str, list[str]]:
 
 
 def inputs_of_parts() -> dict[str, str]:
-    """What each part depends on, as it is now."""
+    """The present inputs of each part."""
     others = {name: inputs.inputs(ROOT, None) for name in parts()}
     of_cargo = {name: inputs.inputs(ROOT, found) for name, found in TARGETS.items()}
     return {**others, **of_cargo}
 
 
 def all_targets() -> list[str]:
-    """The test programs and modules that a part runs."""
+    """The test programs and modules with a part."""
     return [target for targets in TARGETS.values() for target in targets]
 
 
 def chosen(targets: list[str]) -> str:
-    """The filter for the tests of programs or of modules of them."""
+    """The filter for the tests of programs or modules."""
     halves = [target.partition("::") for target in targets]
     each = [
         f"binary({name}) & test(/^{module}::/)" if module else f"binary({name})"
@@ -91,12 +91,13 @@ def chosen(targets: list[str]) -> str:
 
 
 def nextest(tests: str) -> list[str]:
-    """The command for the tests that a filter chooses."""
+    """The command for the tests of a filter."""
     return [*NEXTEST, "--package", "deedbook", "--all-features", "-E", tests]
 
 
 def pytest(of_spark: bool) -> list[str]:
-    """The command for the files of Python tests with a promise: those of Spark, or the others."""
+    """The command for the Python test files with a promise: only Spark's tests, or all other
+    tests."""
     return [
         sys.executable,
         "-m",
@@ -134,7 +135,7 @@ def settings(minutes: float) -> dict[str, str]:
 
 
 def facts(commit: str) -> dict[str, object]:
-    """What the parts ran on and with."""
+    """The machine and the versions of the run."""
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)
     return {
         "commit": commit,
@@ -146,7 +147,7 @@ def facts(commit: str) -> dict[str, object]:
 
 
 def run_part(name: str, command: list[str], env: dict[str, str]) -> tuple[int, str]:
-    """Run one part with its output on the terminal; exit code and output."""
+    """Run one part with the output on the terminal. Returns exit code and output."""
     print(f"== {name}: {' '.join(command)}", flush=True)
     process = subprocess.Popen(
         command,
@@ -166,7 +167,7 @@ def run_part(name: str, command: list[str], env: dict[str, str]) -> tuple[int, s
 
 
 def prove(name: str, command: list[str], env: dict[str, str], commit: str) -> dict[str, Any]:
-    """Run one part: what it was run on, what it wrote and what it skipped."""
+    """Run one part, and return the commit, the inputs, the results and the skipped tests."""
     for file in TRUST.glob("*.json"):
         if file.stem in written_by(name):
             file.unlink()
@@ -187,7 +188,7 @@ def prove(name: str, command: list[str], env: dict[str, str], commit: str) -> di
 
 
 def written_by(name: str) -> list[str]:
-    """The results that a part wrote when it was run last."""
+    """The results of a part's last run."""
     run = results.read(TRUST).get(results.RUN, {})
     return list(run.get("parts", {}).get(name, {}).get("results", []))
 
@@ -203,7 +204,7 @@ def main() -> int:
     unknown = set(chosen) - set(parts())
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(parts())}")
-    # Their tests of Spark, skipped, would prove nothing.
+    # Without Java these parts skip the tests of Spark, which would prove nothing.
     if {"python", "spark", "stories"} & set(chosen):
         subprocess.run([ROOT / "scripts" / "need.sh", "java"], check=True)
     TRUST.mkdir(parents=True, exist_ok=True)
