@@ -1,5 +1,5 @@
-//! Any intent to cut a write-ahead log, with a right checksum: opening keeps a prefix of the records, and
-//! all of them if the intent is of another log.
+//! Any intent to cut a write-ahead log, with a right checksum: opening keeps a prefix of the records, and all records
+//! if the intent belongs to another log.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
     let _ = file.read_at(&mut head, 0).unwrap();
     let mut bytes = b"DBCT".to_vec();
     bytes.extend(if how & 1 == 0 { 2 } else { input.u32() }.to_le_bytes());
-    // Where it ends, and the last record that stays.
+    // The new end of the log, and the last remaining record.
     bytes.extend([input.edge(), input.edge()].map(u64::to_le_bytes).concat());
     bytes.extend([input.u32(), input.u32()].map(u32::to_le_bytes).concat());
     let is_own = how & 2 == 0;

@@ -1,5 +1,5 @@
-//! A file system in memory where each path that is asked for must lie in one directory, and the small
-//! files beside a log, with right checksums.
+//! A file system in memory with all paths inside one directory, and the small files next to a log,
+//! with right checksums.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,15 +12,15 @@ use deedbook::{Durability, Mode, Result};
 
 use super::kit::crc32;
 
-/// Where the log lies.
+/// The log's directory.
 pub const LOG: &str = "/fence/log";
 
-/// The directory that no path leaves, and those above it.
+/// Panics for a path outside the log's directory and the directories above.
 #[derive(Clone, Debug)]
 pub struct Fenced(pub Memory);
 
 impl Fenced {
-    /// With the log's directory.
+    /// A file system with the log's directory.
     pub fn new() -> Self {
         let memory = Memory::new();
         for dir in ["/fence", LOG] {
@@ -91,13 +91,13 @@ impl Storage for Fenced {
     }
 }
 
-/// Lines with the checksum that is theirs.
+/// Lines with the right checksum.
 pub fn sealed(lines: &[u8]) -> Vec<u8> {
     let crc = format!("crc {:08x}\n", crc32(lines));
     [lines, crc.as_bytes()].concat()
 }
 
-/// The payloads of a write-ahead log, from its head on.
+/// The payloads of a write-ahead log, from the head on.
 pub fn payloads(wal: &Wal) -> Vec<Vec<u8>> {
     let records = wal.iter(..).unwrap();
     records.map(|record| record.unwrap().payload.to_vec()).collect()
@@ -110,7 +110,7 @@ pub fn open_wal(disk: &Fenced, mode: Mode) -> Result<Wal> {
     options.durability(Durability::Manual).open(PathBuf::from(LOG), mode)
 }
 
-/// Make one, with so many records.
+/// Make a write-ahead log with `count` records.
 pub fn write_wal(disk: &Fenced, count: u8) -> Vec<Vec<u8>> {
     let wal = open_wal(disk, Mode::Append).unwrap();
     for i in 0..count {

@@ -1,37 +1,38 @@
-//! Histories byte by byte, with deaths and power cuts between steps and in the middle of one: what
-//! those of all formats have in common.
+//! Histories byte by byte, with kills and power cuts between steps and in the middle of a step. The
+//! common part of all formats.
 
 use deedbook::storage::sim::Sim;
 
 use super::kit::Input;
 use super::ledger::spool::mix;
 
-/// A history in the making, and what is known of it.
+/// A growing history, and the known state of the log.
 pub trait History {
-    /// What must be on the disk, and what may be.
+    /// The records that must be on the disk, and the records that may be.
     type Known: Clone;
 
-    /// How many kinds of steps there are, up to 9.
+    /// Number of kinds of steps, up to 9.
     const STEPS: u8;
 
     fn disk(&self) -> &Sim;
 
     fn known(&self) -> &Self::Known;
 
-    /// Do the step of a number. The disk has no faults, so it succeeds.
+    /// Do the step with a number. The disk has no faults, so the step succeeds.
     fn step(&mut self, number: u8);
 
-    /// What is known while a step goes on.
+    /// The known state during a step.
     fn during(before: &Self::Known, after: &Self::Known) -> Self::Known;
 
-    /// Open what a crash left, and hold it against what is known; gives what is known then.
+    /// Open the disk after a crash, and check the log against the known state. Returns the new
+    /// known state.
     fn recover(&self, disk: &Sim, known: &Self::Known, power: bool) -> Result<Self::Known, String>;
 
-    /// Go on, as a new process, with what a crash left.
+    /// Go on as a new process with the disk after a crash.
     fn go_on(&mut self, disk: Sim, known: Self::Known);
 }
 
-/// Let the input make a history of so many steps at most, and crash it at its end.
+/// Let the input make a history of at most `steps_max` steps, with crashes at the end.
 pub fn run<H: History>(history: &mut H, input: &mut Input<'_>, steps_max: usize) {
     for _ in 0..steps_max {
         if input.is_empty() {
@@ -56,7 +57,7 @@ fn crash<H: History>(history: &mut H, choice: Option<u8>) {
     go_on(history, &disk, &known, choice);
 }
 
-/// Crash at one of the calls of a step.
+/// Crash at a call of a step.
 fn crash_in<H: History>(history: &mut H, input: &mut Input<'_>) {
     let (what, moment, choice) = (input.u8(), input.u8(), input.u8());
     let before = history.known().clone();
@@ -68,7 +69,7 @@ fn crash_in<H: History>(history: &mut H, input: &mut Input<'_>) {
     go_on(history, disk, &during, (what & 0x80 != 0).then_some(choice));
 }
 
-/// The processes die, or the power is cut; new ones go on with what is there.
+/// Kill the processes, or cut the power; new processes go on with the disk.
 fn go_on<H: History>(history: &mut H, disk: &Sim, known: &H::Known, choice: Option<u8>) {
     let (disk, known) = match choice {
         None => (disk.kill(), killed(history, disk, known)),
@@ -77,13 +78,13 @@ fn go_on<H: History>(history: &mut H, disk: &Sim, known: &H::Known, choice: Opti
     history.go_on(disk, known);
 }
 
-/// What is known after the death of the processes.
+/// The known state after killing the processes.
 fn killed<H: History>(history: &H, disk: &Sim, known: &H::Known) -> H::Known {
     let recovered = history.recover(&disk.kill(), known, false);
     recovered.expect("after the death of the processes")
 }
 
-/// What a power cut leaves, and what is known of it.
+/// The disk after a power cut, and the known state.
 fn cut<H: History>(history: &H, disk: &Sim, known: &H::Known, choice: u8) -> (Sim, H::Known) {
     let crashes = disk.crashes();
     let choice = match u64::from(choice) {

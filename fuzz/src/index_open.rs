@@ -1,6 +1,6 @@
-//! A good index of an event store with any of its bytes changed: one that was made at this place is opened,
-//! or is damage, and asks for no more memory than its bytes explain. One from elsewhere is never opened. A
-//! request for more memory than there is ends the process, so it is a find.
+//! A good index of an event store with any bytes changed. If the index was made at this place, opening succeeds or
+//! reports damage, and requests no more memory than the bytes explain. An index from elsewhere is never opened. A
+//! request for too much memory ends the process, which is a finding.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use deedbook::nostr::{Change, Event, Filter, Flags, Id, Index, Location};
 use super::index_files::vouch_for;
 use super::kit::Input;
 
-/// A file of an index: its name, its bytes without the zeros at the end, and its size.
+/// A file of an index: name, bytes without the zeros at the end, and size.
 type Named = (PathBuf, Vec<u8>, u64);
 
 /// A good index: some events are in tables, some in the journal.
@@ -48,7 +48,7 @@ pub fn run(data: &[u8]) {
         let bytes = &mut files[which].1;
         let used = bytes.len();
         let low = usize::from(input.u16());
-        // Trailers and contents are at the end.
+        // Trailers and tables of contents are at the end.
         let at = match input.u8() % 4 {
             0 => low % (used + 1),
             1 => used.saturating_sub(low % 256),

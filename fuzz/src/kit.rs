@@ -1,4 +1,4 @@
-//! Input, log images, an oracle of our own, and a file system that watches how much is asked for.
+//! Input, log images, an independent oracle, and a file system that limits the size of requests.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,15 +12,15 @@ use deedbook::storage::{Access, File, FileId, LockAttempt, Memory, Storage};
 use deedbook::{Durability, Result};
 
 pub const HEADER: usize = 16;
-/// Longer images cost time and find nothing more: three blocks of the index fit.
+/// Longer images cost time without finding more: three blocks of the index fit.
 pub const IMAGE_MAX: usize = 208 << 10;
-/// What may be reserved whatever the file's size: the scanner's blocks.
+/// The largest read of a small file: the scanner's blocks.
 const FIXED_READ_MAX: u64 = 1 << 20;
 
 /// Mug and jam.
 pub type Event = (u32, Vec<u8>);
 
-/// Takes numbers off the front of the fuzzer's bytes; zeros when they are used up.
+/// Takes numbers from the front of the fuzzer's bytes, and zeros after the end.
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -70,7 +70,7 @@ impl<'a> Input<'a> {
         self.number(3) as usize % bound.max(1)
     }
 
-    /// A u64 near something interesting, or any.
+    /// A u64 near an interesting number, or any u64.
     pub fn edge(&mut self) -> u64 {
         let near = self.u8();
         let base = match near & 7 {
@@ -141,7 +141,7 @@ pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The byte after a deed with this mug and jam, if one lies at that byte of a log in that layout.
+/// The byte after the deed at byte `at` of a log in `layout`, if the deed has this mug and jam.
 pub fn end_of_deed(layout: Layout, log: &[u8], at: u64, mug: u32, jam: &[u8]) -> Option<u64> {
     let len = (jam.len() as u64 + 4).to_le_bytes();
     let sum = crc32(&[&len[..], &mug.to_le_bytes(), jam].concat()).to_le_bytes();
@@ -155,7 +155,7 @@ pub fn end_of_deed(layout: Layout, log: &[u8], at: u64, mug: u32, jam: &[u8]) ->
     };
     let mut at = at as usize;
     for field in fields {
-        // What the compiler of the reference left between fields.
+        // Padding between fields, from the compiler of the reference implementation.
         let end = at + field.map_or(4, <[u8]>::len);
         let there = log.get(at..end)?;
         if field.is_some_and(|field| field != there) {
@@ -182,8 +182,7 @@ pub struct Place {
     pub sum: u32,
 }
 
-/// The intact deed at a byte of a log, if one is there: what the specification says, written down
-/// once more.
+/// The intact deed at a byte of a log, if any. A second implementation of the specification.
 pub fn deed_at(log: &[u8], at: usize, limit: u64) -> Option<Place> {
     let len = u64_at(log, at)?;
     if len < 4 || len > limit || len > log.len() as u64 {
@@ -195,7 +194,7 @@ pub fn deed_at(log: &[u8], at: usize, limit: u64) -> Option<Place> {
     intact.then_some(Place { at, end: body_end + 12, sum })
 }
 
-/// The intact deeds from byte 16 up to the first that is not.
+/// The intact deeds from byte 16 up to the first damage.
 pub fn strict(log: &[u8], limit: u64) -> Vec<Place> {
     let mut places = Vec::new();
     let mut at = HEADER;
@@ -211,7 +210,7 @@ pub fn event_at(log: &[u8], place: Place) -> (u32, &[u8]) {
     (u32_at(log, place.at + 8).unwrap(), &log[place.at + 12..place.end - 12])
 }
 
-/// `len` bytes that repeat, none of them 0.
+/// `len` repeating bytes without a 0.
 pub fn filler(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed) | 1).collect()
 }
@@ -233,13 +232,13 @@ pub fn image(input: &mut Input) -> Vec<u8> {
     log
 }
 
-/// How records lie in the bytes of a format.
+/// The records of a format in bytes.
 pub struct Records {
-    /// An intact one; the number is ignored where a record has none.
+    /// Encodes an intact record. A format without tags ignores the number.
     pub encode: fn(u32, &[u8]) -> Vec<u8>,
-    /// A byte of a field, chosen by a number, in a record of so many bytes.
+    /// A byte of a field, chosen by the first number, in a record with the second number of bytes.
     pub field: fn(u8, usize) -> usize,
-    /// Longer images get no more.
+    /// Longer images get no more records.
     pub bytes_max: usize,
 }
 
@@ -284,7 +283,7 @@ impl Records {
                     log.extend_from_slice(input.bytes(len));
                 }
                 7 => log.resize(log.len() + usize::from(input.u16() & 0x3fff), 0),
-                // A record whose payload holds whole records.
+                // A record with whole records in the payload.
                 8 => {
                     let inner: Vec<u8> =
                         (0..seed).flat_map(|i| record(i.into(), &[i, 1, 2])).collect();
@@ -309,7 +308,7 @@ impl Records {
                 }
                 // A length with nothing after it.
                 12 => log.extend(input.edge().to_le_bytes()),
-                // Bytes of the log so far once more: duplicated, out of place.
+                // Duplicated bytes of the log so far.
                 13 => {
                     let from = input.below(log.len());
                     let to = (from + usize::from(input.u16())).min(log.len());
@@ -347,7 +346,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// What is true of a log after `count` of its deeds.
+    /// The true mark of a log after `count` deeds.
     pub fn of(first: u64, places: &[Place], count: usize, file: FileId) -> Self {
         let last = count.checked_sub(1).map(|i| places[i]);
         Self {
@@ -380,7 +379,7 @@ impl Slot {
         out
     }
 
-    /// One field made anything.
+    /// Set one field to any value.
     pub fn lie(&mut self, input: &mut Input) {
         let (field, value) = (input.u8(), input.edge());
         match field % 11 {
@@ -399,7 +398,7 @@ impl Slot {
     }
 }
 
-/// Whether a mark's file has a slot that is intact.
+/// Whether a mark's file has an intact slot.
 pub fn has_intact_slot(mark: &[u8]) -> bool {
     let intact = |at: usize| {
         let slot = mark.get(at..at + 128)?;
@@ -408,7 +407,7 @@ pub fn has_intact_slot(mark: &[u8]) -> bool {
     [0, 512].into_iter().any(|at| intact(at).unwrap_or(false))
 }
 
-/// A file system in memory that refuses to be asked for more than a file has.
+/// A file system in memory that panics for requests beyond a file's size.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(pub Memory);
 
@@ -489,7 +488,7 @@ impl Storage for Watch {
     }
 }
 
-/// A book's directory in a file system of its own.
+/// A book's directory in a separate file system.
 #[derive(Debug)]
 pub struct World {
     pub storage: Watch,
@@ -550,7 +549,7 @@ impl World {
         }
     }
 
-    /// Check the book, and forget the note of what it found, which would refuse the next writer.
+    /// Check the book, and remove the note of damage, which would refuse the next writer.
     pub fn check(&self) -> Result<VerifyReport> {
         let report = self.options.verify(&self.dir)?;
         let note = self.dir.join(".deedbook/damage");
@@ -577,8 +576,8 @@ impl World {
         files
     }
 
-    /// The same files with the same identities in a file system that nobody has open: what is left
-    /// when the process dies.
+    /// The same files with the same identities in a file system without open files, as after a
+    /// crash of the process.
     pub fn after_death(&self) -> Self {
         let twin = Self::new(self.dir.to_str().unwrap());
         let mut files: Vec<_> = self

@@ -1,6 +1,6 @@
-//! Any bytes as the directory of a ledger: its files and their names, the counter, the settings, the
-//! quarantine. Whatever looks at it agrees with an oracle that knows the layout alone, and changes
-//! nothing; what is fetched, removed and appended is what it should be.
+//! Any bytes as the directory of a ledger: files and names, the counter, the settings, the
+//! quarantine. Every reader agrees with an oracle that knows only the layout, and changes nothing.
+//! Fetching, removing and appending have the expected results.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -59,7 +59,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Files as the input has them.
+/// Create the files from the input.
 fn lay_out(disk: &Watch, input: &mut Input) {
     for dir in [DIR, SIDECAR, QUARANTINE] {
         disk.create_dir(Path::new(dir)).expect("a directory");
@@ -103,7 +103,7 @@ fn image(input: &mut Input) -> Vec<u8> {
     bytes
 }
 
-/// A name that is taken stays as it is.
+/// Create a file. An existing file stays unchanged.
 fn put(disk: &Watch, dir: &str, name: &str, bytes: &[u8]) {
     if let Ok(file) = disk.create_new(&Path::new(dir).join(name), 0o600)
         && !bytes.is_empty()
@@ -118,7 +118,7 @@ fn everything(disk: &Watch) -> [Listing; 3] {
     [DIR, SIDECAR, QUARANTINE].map(|dir| listing(disk, Path::new(dir)))
 }
 
-/// The index in a name, as the specification has names.
+/// The index in a file name of the specification.
 fn index_of(name: &str) -> Option<u32> {
     let index: u32 = name.strip_suffix("-events")?.parse().ok()?;
     (format!("{index}-events") == name).then_some(index)
@@ -128,11 +128,11 @@ fn index_of(name: &str) -> Option<u32> {
 struct Held {
     bytes: Vec<u8>,
     sent: Vec<Vec<u8>>,
-    /// Whether it goes to the quarantine.
+    /// Whether the file goes to the quarantine.
     kept: bool,
 }
 
-/// What must come of a directory.
+/// The expected results for a directory.
 struct Spool {
     disk: Watch,
     /// By index.
@@ -154,7 +154,7 @@ impl Spool {
                 OnCorrupt::Quarantine => (expected.prefix, expected.verdict == Verdict::Corrupt),
                 _ => (expected.prefix, false),
             };
-            // Without a record to be sent, it goes there unless it is blank.
+            // A file without records to send goes to the quarantine unless blank.
             let blank = bytes.iter().all(|&byte| byte == 0);
             let kept = if sent.is_empty() { !blank } else { kept };
             Held { bytes, sent, kept }
@@ -163,12 +163,12 @@ impl Spool {
         Self { disk: disk.clone(), files: files.collect(), strangers, before }
     }
 
-    /// What has something to be sent.
+    /// The files with records to send.
     fn sent(&self) -> impl Iterator<Item = (u32, &Held)> {
         self.files.iter().filter(|(_, held)| !held.sent.is_empty()).map(|(&i, held)| (i, held))
     }
 
-    /// Without a store.
+    /// Check reading without a store.
     fn is_read(&self, options: &Options) {
         let infos = options.files(DIR, BASE).expect("listed");
         let found = infos.iter().map(|info| (info.index, info.bytes, info.active));
@@ -198,7 +198,7 @@ impl Spool {
                 (count, end) = (count + 1, at + len);
             }
             assert_eq!(report.records, count);
-            // What a rescue takes is intact, too, and lies where it says.
+            // Rescued records are intact, too, and lie at the reported places.
             let mut rescued = Vec::new();
             for run in &copy.report.runs {
                 let mut at = run.source_offset as usize;
@@ -220,7 +220,7 @@ impl Spool {
         }
     }
 
-    /// Some of it, then all of it, then once more.
+    /// Fetch some files, then all files, twice.
     fn is_fetched(&self, ledger: &LedgerStore, input: &mut Input) {
         assert_eq!(ledger.has_data().expect("asked"), !self.files.is_empty());
         let (count, max_bytes) = (usize::from(input.u8() & 7), u64::from(input.u16() & 0x3fff));
@@ -255,7 +255,7 @@ impl Spool {
         assert_eq!(there.len(), self.sent().count() + self.strangers.len());
     }
 
-    /// One file, then all.
+    /// Remove one file, then all files.
     fn is_removed(&self, ledger: &LedgerStore, input: &mut Input) {
         let fetched = ledger.fetch(None, None).expect("fetched");
         let items = fetched.and_then(|fetched| fetched.removable).unwrap_or_default();
@@ -270,7 +270,8 @@ impl Spool {
             assert_eq!(listing(&self.disk, Path::new(DIR)), self.strangers);
             assert!(!ledger.has_data().expect("asked"));
         }
-        // What was there stays under its name, and each file that was kept is beside it.
+        // Old files of the quarantine keep their names, and each newly quarantined file is there,
+        // too.
         let quarantine = listing(&self.disk, Path::new(QUARANTINE));
         let mut wanted: Vec<_> = self.before[2].values().collect();
         wanted.extend(self.files.values().filter(|held| held.kept).map(|held| &held.bytes));
@@ -281,7 +282,7 @@ impl Spool {
         assert!(self.before[2].iter().all(|(name, bytes)| quarantine.get(name) == Some(bytes)));
     }
 
-    /// A new event gets the index after all that there were.
+    /// A new event gets the index after all earlier indexes.
     fn goes_on(&self, ledger: &LedgerStore) {
         let highest = self.files.keys().next_back().map_or(0, |&index| u64::from(index) + 1);
         let next = counted(&self.before[1]).max(highest);
@@ -309,13 +310,13 @@ fn summed<'a>(sidecar: &'a Listing, name: &str) -> Option<&'a str> {
     (sum == format!("crc {:08x}\n", crc32(text.as_bytes()))).then_some(text)
 }
 
-/// The counter, if it is intact.
+/// The counter, if intact.
 fn counted(sidecar: &Listing) -> u64 {
     let next = |text: &str| text.strip_prefix("next ")?.strip_suffix('\n')?.parse().ok();
     summed(sidecar, "next-events").and_then(next).unwrap_or(0)
 }
 
-/// The limit of a payload, if settings of a ledger have one that is higher than the usual.
+/// The limit of a payload: from the settings of a ledger if above the default, else the default.
 fn limit(sidecar: &Listing) -> u64 {
     let limit = |text: &str| {
         let rest = text.strip_prefix("format ledger\nrecord_bytes_max ")?;
@@ -329,7 +330,7 @@ fn limit(sidecar: &Listing) -> u64 {
         .unwrap_or(deedbook::ledger::Options::RECORD_BYTES_MAX)
 }
 
-/// A body, at once, again, from any place in any portions, and some of its records.
+/// Read a body at once, again, and from any place in any portions; then some of the records.
 fn is_sent(reader: &mut LedgerReader, sent: &[Vec<u8>], input: &mut Input) {
     let [header, footer, separator] = AROUND;
     let whole = |sent: &[Vec<u8>]| body_of(header, sent, separator, footer);

@@ -1,7 +1,7 @@
-//! What the fuzz targets do, without libFuzzer: `tests/engine/fuzz_corpus.rs` includes this module by path
-//! and replays seeds and crashers with an ordinary compiler.
+//! The fuzz targets without libFuzzer: `tests/engine/fuzz_corpus.rs` includes this module by path and replays seeds and
+//! crashers with an ordinary compiler.
 //!
-//! The input is not bytes of a log alone: a mutation would hardly ever get past a checksum. It is a
+//! The input is not just the bytes of a log, because a mutation would hardly ever get past a checksum. The input is a
 //! program for [`kit::image`], which writes intact deeds, raw bytes and damage in any order.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -32,11 +32,11 @@ pub mod views;
 pub mod wal_open;
 pub mod wal_operations;
 
-// How an index that was copied counts as made there.
+// Makes a copied index count as made at its place.
 #[path = "../../tests/support/common/index_files.rs"]
 mod index_files;
 
-// The layout of an event store, written down once more.
+// A second description of an event store's layout.
 #[path = "../../tests/support/nostr_layout.rs"]
 #[allow(dead_code, clippy::duplicate_mod)]
 mod nostr_layout;
@@ -54,7 +54,7 @@ mod plain;
 #[allow(dead_code)]
 mod skip;
 
-/// A target's body: panics if it finds something.
+/// A target's body: panics for a finding.
 pub type Body = fn(&[u8]);
 
 /// Every target by name.

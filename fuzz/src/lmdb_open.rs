@@ -1,5 +1,5 @@
-//! A good environment with any of its numbers changed: reading and exporting end with an error or with bytes
-//! of the file. LMDB runs in this process, so a signal is a find.
+//! A good environment with any numbers changed: reading and exporting end with an error or with bytes of the file. LMDB
+//! runs in this process, so a signal is a finding.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     while !input.is_empty() {
         let page = input.below(GOOD.len() / PAGE) * PAGE;
         let low = usize::from(input.u8());
-        // A head and its offsets, the place that one of them names, or any byte.
+        // The head of a page with the offsets, the node at an offset, or any byte.
         let at = page
             + match input.u8() {
                 how @ 0..=95 => low % (16 + usize::from(how)),
@@ -58,7 +58,7 @@ fn read(dir: &Path, file_bytes: usize) {
     let _ = (environment.bounds(), environment.meta());
 }
 
-/// Bring the hundred events and one more to the changed environment.
+/// Export the hundred events and one more to the changed environment.
 fn write(dir: &Path) {
     let good = dir.join("good");
     fs::create_dir_all(&good).unwrap();

@@ -1,4 +1,4 @@
-//! A good log with any sidecar beside it: what is read is the log's, and nothing is cut.
+//! A good log with any sidecar: readers get only the log's deeds, and opening cuts nothing.
 
 use deedbook::ErrorKind;
 use deedbook::report::Verdict;
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
     let (mark_path, index_path) = (world.sidecar("mark"), world.sidecar("index"));
     let (mark, index) = (world.read(&mark_path).unwrap(), world.read(&index_path));
 
-    // The mark: damaged, absent, another log's, an older one, or forged.
+    // The mark: damaged, absent, another log's, older, or forged.
     let mut forged = false;
     let mut bytes = mark.clone();
     match input.u8() & 7 {
@@ -56,7 +56,7 @@ pub fn run(data: &[u8]) {
     if !bytes.is_empty() {
         world.put(&mark_path, &bytes);
     }
-    // The index: as it is, damaged, any bytes, absent.
+    // The index: unchanged, damaged, any bytes, absent.
     match (input.u8() & 3, index) {
         (1, Some(mut index)) if !index.is_empty() => {
             let at = input.below(index.len());
@@ -70,7 +70,7 @@ pub fn run(data: &[u8]) {
 
     let view = look(&world, !forged);
     let Some(view) = view else {
-        // A mark that names a log of which nothing is left to hold against it: refused, not cut.
+        // The log has no deeds left to compare with a mark: refused, not cut.
         assert!(forged || has_intact_slot(&bytes), "an intact log cannot be read");
         return;
     };

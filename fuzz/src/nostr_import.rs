@@ -1,5 +1,5 @@
-//! Any lines imported do what the same lines do one at a time, also where they cannot be read to their end
-//! at first; and what is no event is reported with its line.
+//! Importing any lines has the same result as importing line by line, also after a failed read of the lines. The report
+//! names the line of every text without an event.
 
 use std::io::BufReader;
 use std::sync::LazyLock;
@@ -10,12 +10,12 @@ use deedbook::{Error, ErrorKind, OnCorrupt};
 use super::kit::Input;
 use super::nostr_store::events::{Torn, event, in_memory, open};
 
-/// From this byte on, a byte stands for one of the known lines, which no mutation would find.
+/// From this byte on, a byte stands for a known line, because no mutation would find the line.
 const KNOWN: u8 = 0x10;
-/// Stands for a line that fills most of what is given to a core at a time.
+/// Stands for a line that fills most of a core's share of the text.
 const LONG: u8 = 0x1F;
 const LONG_BYTES: usize = 600_000;
-/// More bytes and lines take time and find nothing.
+/// More bytes and lines take time without finding more.
 const TEXT_BYTES_MAX: usize = 4 * LONG_BYTES;
 const LINES_MAX: usize = 300;
 
@@ -39,7 +39,7 @@ static LINES: LazyLock<Vec<String>> = LazyLock::new(|| {
     events.iter().map(Event::to_json).chain(SIGNED.iter().map(Event::to_json)).collect()
 });
 
-/// Real events: nothing else that a mutation finds is signed.
+/// Real events: mutations find no other signed events.
 static SIGNED: LazyLock<Vec<Event>> = LazyLock::new(|| {
     let real = include_str!("../../tests/data/nostr/events.jsonl").lines().take(3);
     real.map(|line| Event::from_json(line.as_bytes()).unwrap()).collect()
@@ -78,7 +78,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(store.import(&mut &text[..], &rest, None, &mut |_| Ok(())).unwrap(), expected);
     assert_eq!(listed(&store), one_by_one);
 
-    // With `stop_at_bad` the first bad line ends the import, and the lines before it are stored.
+    // With `stop_at_bad` the first bad line ends the import, and the store has the lines before.
     let Some(first) = expected.bad_lines.first() else { return };
     let store = new_store();
     let options = options.stop_at_bad(true);
@@ -118,13 +118,13 @@ fn new_store() -> EventStore {
     open(&options)
 }
 
-/// What the store holds: events, and their flags.
+/// The store's events and flags.
 fn listed(store: &EventStore) -> Vec<(Event, u8)> {
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
     walk.map(|found| found.unwrap()).map(|found| (found.event, found.flags.0)).collect()
 }
 
-/// Import lines one at a time: what was done, the bad lines, and what the store holds then.
+/// Import lines one at a time. Returns the report, the bad lines, and the store's events.
 fn one_at_a_time(
     text: &[u8],
     options: &ImportOptions,
@@ -154,7 +154,7 @@ fn one_at_a_time(
     (sum, aside, listed)
 }
 
-/// Hold what is said of a line against its text.
+/// Check the result for a line against the line's text.
 fn check(line: &[u8], options: &ImportOptions, bad: Option<&BadLine>, aside: &[u8]) {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -173,13 +173,13 @@ fn check(line: &[u8], options: &ImportOptions, bad: Option<&BadLine>, aside: &[u
         (Err(_), _) => true,
         (Ok(_), Check::None) => false,
         (Ok(event), Check::Id) => event.canonical_id() != event.id,
-        // A request to delete is signed, or it would ask for nothing.
+        // An unsigned request to delete asks for nothing.
         (Ok(event), _) => !SIGNED.contains(&event) && event.kind != 5,
     };
     assert_eq!(bad.is_some(), is_bad, "{bad:?}");
 }
 
-/// What an import did of text that cannot be read to its end.
+/// The report of an import with a read error at the end of the text.
 fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> ImportReport {
     let mut last = ImportReport::default();
     let mut lines = BufReader::with_capacity(100, Torn(text));

@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
             return;
         }
     };
-    // What is an event is text, and one object.
+    // An event is text with one object.
     assert!(std::str::from_utf8(data).is_ok(), "an event of bytes that are no text");
     let json = event.to_json();
     assert_eq!(Event::from_json(json.as_bytes()).unwrap(), event);

@@ -1,5 +1,5 @@
-//! Segments of any pages: intact records wherever they begin a page, raw bytes and damage between.
-//! Both directions and single reads agree, and no intact record is missed.
+//! Segments of any pages: intact records at the beginning of pages, with raw bytes and damage
+//! between. Both directions and single reads agree, and miss no intact record.
 
 use std::path::Path;
 
@@ -77,12 +77,12 @@ pub fn run(data: &[u8]) {
         assert_eq!(&read, event);
     }
     for (offset, event) in intact {
-        // A continuation page that was damaged into nothing can still not hide a record.
+        // Even a continuation page damaged into nothing cannot hide a record.
         assert!(forwards.contains(&(offset, Some(event))), "an intact record is missed");
     }
 }
 
-/// Where something lies, and its event if it is a record.
+/// The place of a record or damage, and the event of a record.
 fn place(found: &Found<'_>) -> (u32, u32, Option<Event>) {
     match found {
         Found::Damage(damage) => (damage.offset, damage.end, None),
@@ -94,7 +94,7 @@ fn place(found: &Found<'_>) -> (u32, u32, Option<Event>) {
             again.clear();
             encode(&event, Flags(0), false, PAGE, &mut again).unwrap();
             assert_eq!(parse(&again).unwrap().to_event(), event);
-            // It tries all names that a tag may have had, and sums the event up for each.
+            // `recover` tries all possible names of a tag, and hashes the event for each.
             if event.tags.len() < 3 && record.bytes.len() < PAGE as usize {
                 recover(&record.event);
             }

@@ -1,5 +1,5 @@
-//! Tags of any entries, read as the layout says, which is written down here once more; and tags of any
-//! texts, which come back from entries that other programs can read.
+//! Tags of any entries, checked by a second implementation of the layout; and tags of any texts, read back from entries
+//! readable by other programs.
 
 use deedbook::engine::nostr::{encode, parse};
 use deedbook::nostr::{Event, Flags};
@@ -8,7 +8,7 @@ use super::kit::Input;
 use super::nostr_layout::{entries, entry, event_of, record};
 
 const PAGE: usize = 4096;
-/// Where the length of the tags lies in a record of one page, and of several.
+/// The place of the length of the tags, in a record of one page and of several pages.
 const TAGS_AT: [usize; 2] = [75, 77];
 
 /// The target.
@@ -68,7 +68,7 @@ fn any_value(input: &mut Input<'_>) -> Vec<u8> {
     }
 }
 
-/// Tags as the layout says; none where they are refused.
+/// The tags according to the layout; `None` for refused entries.
 fn decode(bytes: &[u8]) -> Option<Vec<Vec<String>>> {
     let Some(count) = bytes.first_chunk() else { return bytes.is_empty().then(Vec::new) };
     let (mut rest, mut has_value) = (&bytes[2..], false);
@@ -109,7 +109,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<Vec<String>>> {
     rest.is_empty().then(|| tags.collect())?
 }
 
-/// What two bytes of length say, and what follows it.
+/// The bytes after a length of two bytes, and the rest.
 fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let len = u16::from_be_bytes(*bytes.first_chunk()?).into();
     bytes[2..].split_at_checked(len)
@@ -126,7 +126,7 @@ fn any_texts(input: &mut Input<'_>) {
     let len = u32::from_be_bytes(*bytes[at..].first_chunk().unwrap());
     let stored = &bytes[at + 4..][..len as usize];
     assert_eq!(decode(stored).as_ref(), Some(&event.tags));
-    // A reader that takes each entry for a tag finds text in each.
+    // A reader that regards each entry as a tag finds text in each.
     let (mut rest, mut found) = (&stored[2..], 0);
     while let Some((_, after)) = rest.split_first() {
         let (data, after) = sized(after).unwrap();
@@ -139,7 +139,7 @@ fn any_texts(input: &mut Input<'_>) {
 
 fn any_texts_of_a_tag(input: &mut Input<'_>) -> Vec<String> {
     let how = input.u8();
-    // More values than an entry can count, or values about as long as an entry can be, and longer.
+    // More values than an entry can count, or values about as long as the longest entry, and longer.
     let many = how >= 0xF0;
     let texts = (0..how & 7).map(|_| {
         let how = input.u8();

@@ -1,6 +1,6 @@
 //! The event store's write-ahead log of any bytes: intact entries, gaps and repeats of numbers, raw
-//! bytes and damage, in one file or two. What is given was written so; nothing of an intact beginning
-//! is missed; opening for writing keeps that beginning, goes on with its numbers, or refuses.
+//! bytes and damage, in one file or two. Readers return only written entries, and miss none of an
+//! intact beginning. Opening for writing keeps the beginning and continues the numbers, or refuses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::kit::Input;
 const DIR: &str = "/wal";
 const HEADER: usize = 24;
 const DATA_MAX: usize = 1 << 12;
-/// As FORMAT.md says.
+/// From FORMAT.md.
 const LSN_MAX: u64 = 1 << 62;
 
 /// Number, time, kind and data of an entry.
@@ -99,7 +99,7 @@ fn entries(wal: &EventWal, on_corrupt: OnCorrupt) -> Result<Vec<Parts>, deedbook
     Ok(all)
 }
 
-/// A file as the input describes it. `next` is the number that should come next.
+/// A file from the input. `next` is the expected next number.
 fn file(input: &mut Input<'_>, next: &mut u64) -> Vec<u8> {
     let mut bytes = [&b"WLAO"[..], &1u64.to_be_bytes(), &[0; 12]].concat();
     while !input.is_empty() && bytes.len() < 32 << 10 {
@@ -117,12 +117,12 @@ fn file(input: &mut Input<'_>, next: &mut u64) -> Vec<u8> {
                 }
             }
             5 => bytes.truncate(bytes.len().saturating_sub(piece.into()).max(HEADER)),
-            // Of another shape than its kind asks for.
+            // An entry in another shape than the kind requires.
             6 => {
                 let (kind, data) = (input.u8(), input.bytes((piece >> 4).into()).to_vec());
                 bytes.extend(encode(&(*next, 5, kind, data)));
             }
-            // An entry that holds another.
+            // An entry inside another entry.
             7 => {
                 let inner = encode(&(*next, 5, 1, vec![7; (piece >> 4).into()]));
                 bytes.extend(encode(&(*next, 5, 1, inner)));
@@ -147,7 +147,7 @@ fn file(input: &mut Input<'_>, next: &mut u64) -> Vec<u8> {
     bytes
 }
 
-/// CRC-64/XZ, written down once more so that the crate is not checked against itself.
+/// A second implementation of CRC-64/XZ: the crate must not be checked against itself.
 fn crc64(bytes: &[u8]) -> u64 {
     let step = |crc: u64, byte: &u8| {
         (0..8).fold(crc ^ u64::from(*byte), |crc, _| {
@@ -165,7 +165,7 @@ fn encode((lsn, time, kind, data): &Parts) -> Vec<u8> {
     entry
 }
 
-/// The intact entries from the header on, each with the number after that of the one before.
+/// The intact entries from the header on, with consecutive numbers.
 fn strict(file: &[u8]) -> Vec<Parts> {
     let (mut all, mut rest) = (Vec::<Parts>::new(), &file[HEADER..]);
     if file[..12] != *b"WLAO\0\0\0\0\0\0\0\x01" {

@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
     let honest = arrange(&mut input, &world, how >> 6);
     let view = look(&world, honest);
     if let Some(view) = view.as_ref().filter(|view| view.layout != Layout::Packed) {
-        // The oracle is one of `packed`.
+        // The oracle knows only `packed`.
         if view.layout == Layout::Padded {
             let before = world.files();
             let refused = world.options.open(&world.dir, Mode::Append).unwrap_err();
@@ -44,7 +44,7 @@ pub fn run(data: &[u8]) {
         // these first.
         let log = world.log();
         let places = strict(&log, world.options.deed_bytes_max);
-        // Where the header never reached the disk, nothing after it is the log's.
+        // If the header never reached the disk, no later byte belongs to the log.
         let headless = log.get(8..HEADER) == Some(&[0; 8]) && view.verdict == Verdict::Torn;
         let places = if headless { &[][..] } else { &places };
         let there: Vec<_> = places.iter().map(|place| event_at(&log, *place)).collect();
@@ -59,7 +59,7 @@ pub fn run(data: &[u8]) {
     appended(&mut input, &world, honest, named);
 }
 
-/// Put log and sidecar there; `false` if the sidecar is a forgery.
+/// Write log and sidecar. Returns `false` for a forged sidecar.
 fn arrange(input: &mut Input, world: &World, sidecar: u8) -> bool {
     let log = if sidecar == 0 { image(input) } else { healthy(input) };
     world.put(&world.log_path(), &log);
@@ -68,7 +68,7 @@ fn arrange(input: &mut Input, world: &World, sidecar: u8) -> bool {
     if sidecar == 0 {
         return honest;
     }
-    // A mark that was true when it was stored.
+    // A mark that was true when stored.
     let places = strict(&log, limit);
     let count = input.below(places.len() + 1);
     let first = u64::from_le_bytes(log[8..16].try_into().unwrap());
@@ -106,7 +106,7 @@ fn arrange(input: &mut Input, world: &World, sidecar: u8) -> bool {
     if sidecar == 3 && has_intact_slot(&mark) && mark[..128] != slot.bytes() {
         honest = false;
     }
-    // And then the log was damaged.
+    // Damage the log after storing the mark.
     let mut damaged = log;
     pieces(input, &mut damaged);
     world.put(&world.log_path(), &damaged);
@@ -126,7 +126,7 @@ fn healthy(input: &mut Input) -> Vec<u8> {
     log
 }
 
-/// Repair, in a copy: what verify complains about is cut and saved, or nothing changes.
+/// Repair a copy: the repair cuts and saves the damage found by verify, or changes nothing.
 fn mended(world: &World, honest: bool) {
     let world = world.after_death();
     let before = world.files();
@@ -153,7 +153,7 @@ fn mended(world: &World, honest: bool) {
     }
 }
 
-/// What was cut lies beside the log, but for zeros at its end.
+/// The cut bytes lie next to the log, without zeros at the end.
 fn saved(world: &World, cut: &[u8], to: Option<&PathBuf>) {
     let kept = to.map(|path| world.read(path).unwrap()).unwrap_or_default();
     let (same, rest) = cut.split_at(kept.len());
@@ -194,7 +194,8 @@ fn appended(input: &mut Input, world: &World, honest: bool, named: bool) {
         if let (MarkUse::Used, Some(durable), false) = (report.mark, report.durable_end, spec) {
             assert!(opened.len() as u64 >= durable, "acknowledged deeds cut");
         }
-        // Only below a quick opening's sight may damage remain, and then verify reports it.
+        // Damage may remain only where a quick opening does not look, and verify reports such
+        // damage.
         let verdict = verified.as_ref().map(|report| report.verdict);
         assert!(whole || matches!(verdict, Ok(Verdict::Corrupt | Verdict::Torn)));
         let clean = matches!(verdict, Ok(Verdict::Clean));
@@ -205,7 +206,7 @@ fn appended(input: &mut Input, world: &World, honest: bool, named: bool) {
         }
     }
 
-    // Append, close, and find the old and the new.
+    // Append, close, and find the old and the new deeds.
     let mut new: Vec<Event> = Vec::new();
     for _ in 0..input.u8() & 3 {
         let event = (input.u32(), filler(input.u8().into(), 3));

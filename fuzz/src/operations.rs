@@ -1,7 +1,7 @@
-//! Any sequence of operations and misfortunes, against a list.
+//! Any sequence of operations and failures, compared with a list.
 //!
-//! What was acknowledged is there, or opening is refused, or the damage is reported. Never is
-//! anything read that was not written.
+//! Acknowledged deeds are present, or opening refuses, or the damage is reported. Readers never
+//! return unwritten deeds.
 
 use deedbook::Batch;
 use deedbook::book::Book;
@@ -14,17 +14,17 @@ use deedbook::{Mode, Recovery};
 use super::kit::{Event, HEADER, Input, World, deed_at, filler};
 use super::views::{look, rescued};
 
-/// Steps of one history.
+/// Steps of a history.
 const STEPS_MAX: usize = 40;
-/// All deeds of one history.
+/// Bytes of all deeds of a history.
 const BYTES_MAX: usize = 200 << 10;
 
 struct Play {
     world: World,
     book: Option<Book>,
-    /// Written, in order.
+    /// The written deeds, in order.
     deeds: Vec<Event>,
-    /// Covered by a sync that returned.
+    /// The number of deeds covered by a sync that returned.
     durable: usize,
     bytes: usize,
 }
@@ -94,7 +94,7 @@ impl Play {
         };
         assert!(whole.contains(&kept), "{kept} deeds kept of {whole:?}");
         self.deeds.truncate(kept);
-        // What opening keeps is durable from then on.
+        // Deeds kept by the opening are durable.
         self.durable = kept;
         book
     }
@@ -157,7 +157,7 @@ impl Play {
         }
     }
 
-    /// Without a tail that an earlier death left.
+    /// Remove a tail left by an earlier crash.
     fn calm(&mut self) {
         if !self.world.log().is_empty() {
             self.writer();
@@ -165,7 +165,7 @@ impl Play {
         self.close();
     }
 
-    /// kill -9: the page cache survives, the process and its locks do not.
+    /// kill -9: the page cache survives, but not the process and the locks.
     fn die(&mut self) {
         let left = self.world.after_death();
         self.book = None;
@@ -181,12 +181,12 @@ impl Play {
         }
     }
 
-    /// Whether the mark is there and says how far the log is durable.
+    /// Whether the log has a mark.
     fn marked(&self) -> bool {
         self.world.read(&self.world.sidecar("mark")).is_some()
     }
 
-    /// The file is cut behind the writer's back.
+    /// Another program cuts the file.
     fn truncate(&mut self, input: &mut Input) {
         self.close();
         let log = self.world.log();
@@ -219,7 +219,7 @@ impl Play {
                     assert_eq!(view.events(), self.deeds[..behind]);
                     assert!(view.failed.is_some(), "a loss that reading does not tell");
                 }
-                // Nothing whole, and bytes that are no deed: it may be of another kind.
+                // Bytes without a whole deed may be another kind of file.
                 let strange = error.kind() == ErrorKind::NotALog && behind == 0;
                 let header = cut > 0 && cut < HEADER;
                 assert!(lost || strange || header, "nothing acknowledged is lost: {error:?}");
@@ -228,7 +228,7 @@ impl Play {
         }
     }
 
-    /// How many deeds lie whole in front of a byte.
+    /// The number of whole deeds before a byte.
     fn kept_by(&self, log: &[u8], cut: usize) -> usize {
         let (mut at, mut count) = (HEADER, 0);
         while let Some(place) = deed_at(log, at, 1 << 32).filter(|place| place.end <= cut) {
@@ -237,7 +237,8 @@ impl Play {
         count
     }
 
-    /// A byte rots. Reported, never read as if nothing had been, and taken back again.
+    /// A byte rots: the log reports the damage, and never reads past it silently. Then the byte is
+    /// restored or repaired.
     fn flip(&mut self, input: &mut Input) {
         self.calm();
         let log = self.world.log();
@@ -281,7 +282,7 @@ impl Play {
             assert!(kept == all || (last && kept == good), "{kept} of {all} kept, byte {at}");
         }
         if input.u8() & 1 == 0 || good == 0 {
-            // As it was, sidecar and all.
+            // Restore the log and the sidecar.
             for (path, bytes) in &before {
                 self.world.put(path, bytes);
             }
@@ -301,7 +302,7 @@ impl Play {
         self.durable = good;
     }
 
-    /// Repair what is not damaged: nothing happens.
+    /// Repairing an undamaged log changes nothing.
     fn mend(&mut self) {
         self.calm();
         if self.world.log().is_empty() {
@@ -321,7 +322,7 @@ impl Play {
         self.durable = self.deeds.len();
     }
 
-    /// Readers see all of it, whether a writer has it open or not.
+    /// Readers see the whole log, with or without a writer.
     fn settle(&self) {
         if self.world.log().is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The parser, through a split, which is a cursor over any bytes.
+//! The parser, through a split: a cursor over any bytes.
 
 use deedbook::ErrorKind;
 use deedbook::book::{Book, Layout};
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
     world.options.deed_bytes_max = limit;
     world.put(&world.log_path(), &log);
 
-    // The oracle is one of `packed`. Of other layouts every deed given is a whole one.
+    // The oracle knows only `packed`. In other layouts, every returned deed must be whole.
     let opened = world.options.open(&world.dir, Mode::Read);
     if let Some(layout) = opened.ok().map(|book| book.layout()).filter(|&l| l != Layout::Packed) {
         let start = if layout == Layout::Slots { 8192 } else { HEADER as u64 };
@@ -52,7 +52,7 @@ pub fn run(data: &[u8]) {
     let cursor =
         |on_corrupt, check| Book::read_split(&split, &world.options, .., on_corrupt, check);
     if let Err(error) = cursor(OnCorrupt::Raise, true) {
-        // Refused is what has no book's whole header and no deed at byte 16.
+        // A log is refused without a whole book header and without a deed at byte 16.
         assert_eq!(error.kind(), ErrorKind::NotALog, "{error}");
         let has_header = log.len() >= HEADER && log.starts_with(b"KOOB\x01\0\0\0");
         assert!(!has_header && expected.is_empty(), "{error}");
@@ -60,7 +60,7 @@ pub fn run(data: &[u8]) {
     }
     let cursor = |on_corrupt, check| cursor(on_corrupt, check).expect("opened before");
 
-    // Exactly the deeds that encode to the bytes that are there.
+    // Reading returns exactly the deeds that encode to the present bytes.
     let mut deeds = cursor(OnCorrupt::Raise, true);
     let mut count = 0;
     let failed = loop {
@@ -82,7 +82,7 @@ pub fn run(data: &[u8]) {
     let whole = end == log.len();
     assert_eq!(failed, !whole, "byte {end} of {}", log.len());
 
-    // Without checksums nothing less is accepted; past damage every deed is a whole one.
+    // Without checksums, reading accepts the same deeds. Past damage, every deed is whole.
     let mut unchecked = cursor(OnCorrupt::Raise, false);
     for place in &expected {
         let found = unchecked.next().expect("lengths agree").expect("as many");

@@ -1,4 +1,4 @@
-//! What a log shows to those who only look, and what must agree.
+//! The results of all ways to read a log, which must agree.
 
 use deedbook::book::{Book, DeedRef, Layout};
 use deedbook::report::Verdict;
@@ -10,15 +10,14 @@ use super::kit::{Event, World, end_of_deed};
 /// Number, byte, mug and jam.
 pub type Seen = (Option<u64>, u64, u32, Vec<u8>);
 
-/// What a reader saw.
+/// The results of a reader.
 #[derive(Debug)]
 pub struct View {
     pub layout: Layout,
     pub deeds: Vec<Seen>,
     /// The kind of the error at which reading ended.
     pub failed: Option<ErrorKind>,
-    /// What is read past damage, if damage before all deeds (in the header) keeps a reader from
-    /// beginning.
+    /// The deeds read past damage, if damage before all deeds (in the header) prevents reading.
     pub past_header: Option<Vec<Event>>,
     pub verdict: Verdict,
 }
@@ -33,7 +32,7 @@ pub fn events(deeds: &[Seen]) -> Vec<Event> {
     deeds.iter().map(|(_, _, mug, jam)| (*mug, jam.clone())).collect()
 }
 
-/// Everything that `next` gives, and what it failed with.
+/// All deeds from `next`, and the error at the end.
 fn drain<C>(
     cursor: Result<C>,
     next: impl Fn(&mut C) -> Result<Option<DeedRef<'_>>>,
@@ -52,7 +51,7 @@ fn drain<C>(
     }
 }
 
-/// Whole deeds of the log, one after the other.
+/// Check for whole deeds of the log, in order.
 fn assert_whole(layout: Layout, log: &[u8], deeds: &[Seen]) {
     let mut end = if layout == Layout::Slots { 8192 } else { 16 };
     for (_, offset, mug, jam) in deeds {
@@ -62,15 +61,15 @@ fn assert_whole(layout: Layout, log: &[u8], deeds: &[Seen]) {
     }
 }
 
-/// Look at a log in every way there is. `honest`: its sidecar was not forged, so counts agree too.
-/// `None`: reading is refused.
+/// Read a log in every way. `honest`: the sidecar is not forged, so counts agree, too. `None`: the
+/// log refuses reading.
 pub fn look(world: &World, honest: bool) -> Option<View> {
     let before = world.files();
     let log = world.log();
     let verified = world.check();
     let opened = world.options.open(&world.dir, Mode::Read);
     let kinds = (verified.as_ref().err().map(Error::kind), opened.as_ref().err().map(Error::kind));
-    // Verify does not mind a directory's name that contradicts the header.
+    // Verify accepts a directory's name that contradicts the header.
     let misnamed = world.is_numbered() && kinds == (None, Some(ErrorKind::Corrupt));
     assert!(kinds.0 == kinds.1 || misnamed, "verify and open differ: {kinds:?}");
     let (Ok(verified), Ok(book)) = (verified, opened) else {
@@ -152,11 +151,12 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
             Verdict::Corrupt => {}
         }
     }
-    // Salvage takes what verify counts, and what may lie inside damaged deeds, into a clean log.
+    // Salvage copies the deeds counted by verify, and deeds that may lie inside damaged deeds, to a
+    // clean log.
     match rescued(world) {
         Ok((events, uncertain)) => {
             let number = events.len() as u64;
-            // A forged mark lies about the numbers that a reader gives, not about what salvage finds.
+            // A forged mark changes a reader's numbers, but not the results of salvage.
             if honest {
                 let proved = number - uncertain;
                 assert!((proved..=number).contains(&verified.records), "verify and salvage differ");
@@ -176,7 +176,8 @@ pub fn look(world: &World, honest: bool) -> Option<View> {
     Some(view)
 }
 
-/// Salvage into another file system and read what came; how much of it is uncertain.
+/// Salvage into another file system and read the copy. Returns the deeds and the number of
+/// uncertain deeds.
 pub fn rescued(world: &World) -> Result<(Vec<Event>, u64)> {
     let target = std::path::Path::new("/salvaged");
     let twin = world.after_death();

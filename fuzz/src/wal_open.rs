@@ -1,6 +1,5 @@
-//! Any bytes as a write-ahead log: the first one says how they lie in segments, a head and a
-//! sidecar. Opening, reading and verifying agree; what opens for writing is appended to, and comes
-//! back.
+//! Any bytes as a write-ahead log: the first byte selects segments and a head. Opening, reading and
+//! verifying agree. If opening for writing succeeds, an appended record can be read back.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ fn layout(storage: &Memory, how: u8, bytes: &[u8]) -> Layout {
     Layout::Segmented { segment_bytes: SEGMENT_BYTES as u64 }
 }
 
-/// CRC-32C, written down once more so that the crate is not checked against itself.
+/// A second implementation of CRC-32C: the crate must not be checked against itself.
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -54,8 +53,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, step)
 }
 
-/// A mutation would hardly ever get past a checksum, so the input may also be a program: a byte,
-/// and as many more as it says, which are an intact record's payload or stand as they are.
+/// A mutation would hardly ever get past a checksum, so the input may also be a program: a byte
+/// with a length, and the bytes of an intact record's payload, or raw bytes.
 fn image(mut program: &[u8]) -> Vec<u8> {
     let mut image = Vec::new();
     while let Some((&step, rest)) = program.split_first() {
@@ -97,10 +96,10 @@ pub fn run(data: &[u8]) {
         }
         let report = options.verify(LOG).expect("what was opened is verified");
         assert_eq!(report.records, count);
-        // A torn tail is told by verifying, and not in the way of reading.
+        // Verifying reports a torn tail, but reading does not.
         assert!(!report.ok() || skipping.damages().is_empty());
         let copy = options.salvage(LOG, "/copy").expect("salvage");
-        // It also takes what may lie inside damaged records.
+        // Salvage also copies records that may lie inside damaged records.
         assert!((copy.records - copy.uncertain..=copy.records).contains(&count), "{copy:?}");
     }
     match options.open(LOG, Mode::Append) {
