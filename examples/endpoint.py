@@ -1,9 +1,9 @@
-"""A server to try senders against: it counts and stores events, and fails on request.
+"""A server for testing senders: counts and stores events, and fails on request.
 
     python examples/endpoint.py --out received.jsonl
 
-It needs Python alone; zstd needs Python 3.14 or backports.zstd. It is for tests: it listens on this
-machine, without encryption, and keeps the keys of all requests in memory.
+The server needs only Python; zstd needs Python 3.14 or backports.zstd. For tests: the server
+listens on this machine, without encryption, and keeps the keys of all requests in memory.
 
 >>> import urllib.request
 >>> with Endpoint(script=["ok", 503]) as endpoint:
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# For requests that are under way when an endpoint ends, seconds.
+# Seconds to finish running requests when an endpoint ends.
 _GRACE_SECONDS = 1.0
 
 _BODY_BYTES_MAX: Final = 256 << 20
 _ACCEPTED: Final = "gzip, zstd, identity"
 _decode = json.JSONDecoder().raw_decode
 _SPACE: Final = " \t\n\r"
-# Where events lie: Segment's, PostHog's and RudderStack's batches, OTLP logs, and the like.
+# Usual names of event arrays: in batches of Segment, PostHog and RudderStack, OTLP logs, etc.
 _KEYS: Final = ("batch", "events", "resourceLogs", "scopeLogs", "logRecords")
 
 Behaviour = int | Literal["ok", "reset", "stall", "drop"]
-"""What the endpoint does with one request.
+"""The treatment of a request.
 
-- ``"ok"``: take it, or refuse it for what it is.
-- a status: answer with it, and store nothing.
-- ``"reset"``: end the connection in the middle of the request, and store nothing.
+- ``"ok"``: accept a good request, refuse a bad one.
+- a status: answer with the status, and store nothing.
+- ``"reset"``: reset the connection in the middle of the request, and store nothing.
 - ``"stall"``: read the request, and answer nothing.
 - ``"drop"``: store the events, and end the connection without an answer.
 """
@@ -62,24 +62,24 @@ Behaviour = int | Literal["ok", "reset", "stall", "drop"]
 
 @dataclass(frozen=True)
 class Faults:
-    """How often an endpoint fails, as shares from 0 to 1 of all requests, and how."""
+    """The failures of an endpoint, as shares from 0 to 1 of all requests."""
 
     statuses: Mapping[int, float] = field(default_factory=dict)
-    """Share of the requests that are answered with a status."""
+    """Share of requests answered with each status."""
     reset: float = 0.0
-    """Share that is ended in the middle."""
+    """Share of requests reset in the middle."""
     stall: float = 0.0
-    """Share that is never answered."""
+    """Share of requests without an answer."""
     drop: float = 0.0
-    """Share that is stored, but whose answer is lost."""
+    """Share of requests stored without an answer."""
     retry_after: str | None = None
     """Retry-After of the answers 429 and 503: seconds or an HTTP date."""
     max_bytes: int | None = None
     """Larger bodies, after decompression, are answered with 413."""
     stall_seconds: float = 60.0
-    """How long a request that is never answered is held open."""
+    """Seconds to hold a stalled request open."""
     seed: int = 0
-    """Makes the same requests in the same order fail in the same way."""
+    """With the same seed, the same requests in the same order fail in the same way."""
 
     def __post_init__(self) -> None:
         shares = [*self.statuses.values(), self.reset, self.stall, self.drop]
@@ -89,7 +89,7 @@ class Faults:
             raise ValueError("a status lies between 200 and 599")
 
     def choose(self, chance: random.Random) -> Behaviour:
-        """What to do with the next request."""
+        """Choose the treatment of the next request."""
         left = chance.random()
         choices: list[tuple[Behaviour, float]] = [
             *self.statuses.items(),
@@ -106,46 +106,46 @@ class Faults:
 
 @dataclass(frozen=True)
 class Request:
-    """A request as the endpoint saw it."""
+    """A received request."""
 
     path: str
-    """The path that was asked for, with its query."""
+    """The requested path, with the query."""
     headers: Mapping[str, str]
-    """Its headers, names in lower case."""
+    """The headers, with names in lower case."""
     length: int
-    """Bytes of its body that came."""
+    """Received bytes of the body."""
     key: str | None
-    """Its Idempotency-Key."""
+    """The Idempotency-Key."""
     status: int | None
-    """Status of the answer, None if there was none."""
+    """Status of the answer, None without an answer."""
     events: int
-    """Events in it, if it was understood."""
+    """Number of events, if the body was understood."""
     duplicate: bool
     """Whether a request with the same key had been stored before."""
 
 
 @dataclass(frozen=True)
 class EndpointStats:
-    """What an endpoint saw."""
+    """The counts of an endpoint."""
 
     requests: int = 0
-    """Requests, the refused ones included."""
+    """Requests, including refused requests."""
     events: int = 0
-    """Events stored, those of repeated requests not counted again."""
+    """Stored events. Repeated requests do not count again."""
     bytes: int = 0
-    """Bytes of all bodies, as they came."""
+    """Bytes of all bodies, as received."""
     duplicates: int = 0
-    """Requests whose Idempotency-Key had been stored before."""
+    """Requests with an Idempotency-Key stored before."""
     conflicts: int = 0
-    """Those of them that held other events."""
+    """Duplicates with other events than before."""
     without_length: int = 0
-    """Requests that were chunked, or had no valid Content-Length."""
+    """Chunked requests, or requests without a valid Content-Length."""
     short: int = 0
-    """Requests whose body was shorter than their Content-Length."""
+    """Requests with a shorter body than the Content-Length."""
     failed: int = 0
-    """Requests that failed on request."""
+    """Requests failed on purpose."""
     statuses: Mapping[int, int] = field(default_factory=dict)
-    """How many answers had which status."""
+    """Number of answers by status."""
 
     def to_dict(self) -> dict[str, Any]:
         """The values by name; the statuses as text."""
@@ -153,11 +153,11 @@ class EndpointStats:
 
 
 class Endpoint:
-    """A threaded HTTP server on this machine that takes batches of events.
+    """A threaded HTTP server on this machine for batches of events.
 
-    ``with Endpoint() as endpoint:`` serves until the end of the block; ``endpoint.url`` is where.
-    ``out`` is a file to which events are appended, one a line. ``script`` says what to do with the
-    first requests; after those ``faults`` does. With ``keep=False`` events and requests are not
+    ``with Endpoint() as endpoint:`` serves until the end of the block; ``endpoint.url`` is the
+    address. The endpoint appends events to the file ``out``, one a line. ``script`` controls the
+    first requests, ``faults`` the later requests. With ``keep=False`` events and requests are not
     kept in memory, with ``parse=False`` bodies are only counted. OSError if the port is taken.
     """
 
@@ -173,18 +173,18 @@ class Endpoint:
         parse: bool = True,
     ) -> None:
         self.faults = Faults() if faults is None else faults
-        """How often it fails; may be replaced while it runs."""
+        """The failures; may be replaced while the endpoint runs."""
         self.script: deque[Behaviour] = deque(script)
-        """What it does with the next requests."""
+        """The treatment of the next requests."""
         self.events: list[bytes] = []
-        """The events stored, in the order in which they came."""
+        """The stored events, in the order of arrival."""
         self.requests: list[Request] = []
-        """The requests, in the order in which they were done."""
+        """The finished requests, in order."""
         self.parse = parse
         self.ended = threading.Event()
-        """Set when it ends: what stalls goes on."""
+        """Set when the endpoint ends: stalled requests then end, too."""
         self.changed = threading.Condition()
-        """Notified after each request; `stats` and the lists are changed under it."""
+        """Notified after each request; guards `stats` and the lists."""
         self._busy = 0
         self._keep = keep
         self._stats = EndpointStats()
@@ -202,12 +202,12 @@ class Endpoint:
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port of the endpoint."""
         return int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
-        """Where to send batches."""
+        """The address for batches."""
         host = self._server.server_address[0]
         return f"http://{host if isinstance(host, str) else host.decode()}:{self.port}/v1/batch"
 
@@ -221,7 +221,7 @@ class Endpoint:
             self._thread.start()
 
     def close(self) -> None:
-        """Take no more requests; those under way are answered, or ended after a second."""
+        """Accept no more requests. Running requests get answers, or end after a second."""
         self.ended.set()
         if self._thread is not None:
             self._server.shutdown()
@@ -234,12 +234,12 @@ class Endpoint:
                 self._out = None
 
     def stats(self) -> EndpointStats:
-        """What came so far."""
+        """The counts so far."""
         with self.changed:
             return self._stats
 
     def wait(self, *, events: float, timeout_seconds: float | None = None) -> bool:
-        """Wait until so many events are stored; whether they are."""
+        """Wait until ``events`` events are stored. Returns False after the timeout."""
         with self.changed:
             return self.changed.wait_for(lambda: self._stats.events >= events, timeout_seconds)
 
@@ -247,7 +247,7 @@ class Endpoint:
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
-        """While a request is read and answered."""
+        """Surrounds the reading and answering of a request."""
         with self.changed:
             self._busy += 1
         try:
@@ -258,12 +258,13 @@ class Endpoint:
                 self.changed.notify_all()
 
     def behaviour(self) -> Behaviour:
-        """What to do with the next request."""
+        """Choose the treatment of the next request."""
         with self.changed:
             return self.script.popleft() if self.script else self.faults.choose(self._chance)
 
     def store(self, key: str | None, events: list[bytes]) -> bool:
-        """Store the events, unless that key was stored before; whether it was."""
+        """Store the events, unless the key was stored before. Returns whether the key was
+        stored."""
         with self.changed:
             known = None if key is None else self._keys.get(key)
             print_ = hash(tuple(events))
@@ -281,7 +282,7 @@ class Endpoint:
             return False
 
     def note(self, *, counts: Mapping[str, int], **values: Any) -> None:
-        """Count a request that is about to be answered; ``values`` are those of `Request`."""
+        """Count a request before answering; ``values`` are the fields of `Request`."""
         request = Request(**values)
         with self.changed:
             self._count(requests=1, bytes=request.length, **counts)
@@ -310,12 +311,12 @@ class Endpoint:
 
 @dataclass
 class _Verdict:
-    """What is done with a request, and what is counted of it."""
+    """The answer to a request, and the counts."""
 
     status: int | None
     """Status to answer with; None: end the connection."""
     values: dict[str, Any] = field(default_factory=dict)
-    """What the answer says."""
+    """The values in the answer."""
     headers: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     events: int = 0
@@ -324,7 +325,7 @@ class _Verdict:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Reads a request, checks it, and does with it what the endpoint says."""
+    """Reads and checks a request, and follows the endpoint's decision."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -332,7 +333,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Any
 
     def do_POST(self) -> None:
-        """Take a batch, or fail on request."""
+        """Accept a batch, or fail on request."""
         endpoint: Endpoint = self.server.endpoint
         with endpoint.serving():
             self._serve(endpoint)
@@ -340,7 +341,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _serve(self, endpoint: Endpoint) -> None:
         self._length = 0
         verdict = self._take(endpoint)
-        # Counted before it is answered: a client that has the answer finds it in the counters.
+        # Count before answering: a client with an answer finds the request in the counters.
         endpoint.note(
             path=self.path,
             headers={name.lower(): value for name, value in self.headers.items()},
@@ -361,14 +362,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_PUT = do_POST
 
     def do_GET(self) -> None:
-        """What was counted so far, as JSON."""
+        """The counts so far, as JSON."""
         self._reply(200, {}, self.server.endpoint.stats().to_dict())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is logged: the endpoint counts."""
+        """Log nothing: the endpoint counts."""
 
     def _take(self, endpoint: Endpoint) -> _Verdict:
-        """Read a request, and store its events unless it is to fail."""
+        """Read a request, and store the events unless the request must fail."""
         behaviour = endpoint.behaviour()
         length = self._claimed()
         if length is None:
@@ -395,7 +396,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return verdict
 
     def _keep(self, endpoint: Endpoint, body: bytes) -> _Verdict:
-        """Store what is in a body, or refuse it."""
+        """Store the events of a body, or refuse the body."""
         accepted = {"Accept-Encoding": _ACCEPTED}  # RFC 7694: what requests may be encoded with
         coding = self.headers.get("Content-Encoding", "").strip().lower()
         largest = endpoint.faults.max_bytes
@@ -418,7 +419,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return _Verdict(200, values, accepted, events=len(events), duplicate=duplicate)
 
     def _claimed(self) -> int | None:
-        """The Content-Length; None if there is no valid one."""
+        """The Content-Length; None without a valid length."""
         claimed = self.headers.get_all("Content-Length", [])
         if "Transfer-Encoding" in self.headers or len(claimed) != 1:
             return None
@@ -442,7 +443,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _hang_up(self) -> None:
-        """End the connection by a reset, so that the client sees an error, not an end."""
+        """Reset the connection: the client must see an error, not an end."""
         self.close_connection = True
         with contextlib.suppress(OSError):
             at_once = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
@@ -457,7 +458,7 @@ class _Server(http.server.ThreadingHTTPServer):
     endpoint: Endpoint
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no error of the endpoint."""
+        """A disconnected client is no error of the endpoint."""
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -475,9 +476,9 @@ def _inflated(undo: Any, data: bytes, bytes_max: int) -> bytes:
 
 
 def decompressor(coding: str, bytes_max: int) -> Callable[[bytes], bytes]:
-    """What undoes a Content-Encoding; ValueError for one that is not known.
+    """The decompressor for a Content-Encoding; ValueError for an unknown encoding.
 
-    It gives at most ``bytes_max + 1`` bytes: two megabytes may stand for gigabytes.
+    Returns at most ``bytes_max + 1`` bytes: two megabytes may expand to gigabytes.
     """
     if coding in ("", "identity"):
         return bytes
@@ -496,10 +497,10 @@ def _zstd() -> Any:
 
 
 def events_in(body: bytes, content_type: str) -> list[bytes]:
-    """The events of a request body, as they stand in it; ValueError if it is not understood.
+    """The events of a request body, unchanged; ValueError for an unknown body.
 
-    A body is JSON lines if its type says so; otherwise an array of events, or an object that has
-    one under a usual name: ``batch``, ``events``, or OTLP's ``logRecords``.
+    The content type may name JSON lines. Otherwise the body is an array of events, or an object
+    with an array under a usual name: ``batch``, ``events``, or OTLP's ``logRecords``.
     """
     if "ndjson" in content_type or "jsonl" in content_type:
         lines = body.split(b"\n")
@@ -517,7 +518,7 @@ def events_in(body: bytes, content_type: str) -> list[bytes]:
 
 
 def _events(text: str, begin: int) -> Iterator[tuple[int, int]]:
-    """Where the events of a JSON value lie in the text, which is known to be JSON."""
+    """The positions of the events of a JSON value in valid JSON text."""
     if text[begin] == "[":
         yield from _elements(text, begin)
         return
@@ -634,7 +635,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Serve until a signal comes or the events are there; write the URL first, and counts last."""
+    """Serve until a signal or enough events arrive. Prints the URL first, and the counts last."""
     parser = _arguments()
     args = parser.parse_args(argv)
     if not args.public and not _is_loopback(args.host):

@@ -1,9 +1,9 @@
-"""The demo with Spark: a log that survives the death of its writer, and Spark that reads it.
+"""The demo with Spark: a log survives crashes of the writer, and Spark reads the log.
 
-``python examples/demo`` writes events with a process that is killed twice, resumes the log each
-time, lets Spark aggregate it, and proves that no acknowledged event was lost or doubled. Nothing is
-simulated: the processes, the SIGKILLs, the log and the Spark session are real. It needs
-``pip install 'deedbook[spark]' matplotlib`` and Java 17. ``deedbook demo --small`` needs no Spark.
+``python examples/demo`` writes events, kills the writing process twice, resumes the log each time,
+lets Spark aggregate the log, and proves that no acknowledged event was lost or doubled. Nothing is
+simulated: the processes, the SIGKILLs, the log and the Spark session are real. The demo needs ``pip
+install 'deedbook[spark]' matplotlib`` and Java 17. ``deedbook demo --small`` needs no Spark.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the demo.
 
-    Returns 0 if every check passed, 1 if one failed or the demo could not go on, 2 if something
-    that it needs is missing or an argument is of no use.
+    Returns 0 if every check passed, 1 if a check or the demo failed, 2 for a missing program or
+    package or a bad argument.
     """
 
     def work() -> int:
@@ -150,7 +150,7 @@ def _with_spark(
         except Exception as error:
             if not is_from_spark(error):
                 raise
-            # A log that cannot be read shall still be reported on.
+            # The report must cover an unreadable log, too.
             checks.append(Check("Spark aggregates the log", False, reason(error)))
         return summary, {
             "deedbook": deedbook.__version__,

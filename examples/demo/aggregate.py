@@ -1,7 +1,7 @@
-"""The part of the demo that Spark does: aggregate the log, and testify about it.
+"""Spark's part of the demo: aggregate the log, and compare the log with the input.
 
-An event's type is its field ``type`` or ``event``, or else ``kind N`` from the field ``kind`` that
-Nostr events have. Its time is the first present one of ``ts``, ``timestamp``, ``sentAt`` and
+An event's type is its field ``type`` or ``event``, or else ``kind N`` from the field ``kind`` of
+Nostr events. The event's time is the first present field of ``ts``, ``timestamp``, ``sentAt`` and
 ``created_at``: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970.
 """
 
@@ -49,7 +49,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Summary:
-    """What Spark found in the log."""
+    """Spark's results for the log."""
 
     bucket: str
     types: list[Count]
@@ -57,11 +57,11 @@ class Summary:
     series: list[Count]
     """By type and time; types beyond `SERIES_MAX` summed up as `OTHER`."""
     middle: tuple[datetime, datetime] | None
-    """First and last hour of the middle 98 % of the events that have a time."""
+    """First and last hour of the middle 98 % of the events with a time."""
     type_fields: dict[str, int]
-    """Events by the field that gave the type; "" for none."""
+    """Events by the field with the type; "" for none."""
     time_fields: dict[str, int]
-    """Events by the field that gave a readable time; "" for none."""
+    """Events by the field with a readable time; "" for none."""
 
 
 SETTINGS: Final = {
@@ -70,7 +70,7 @@ SETTINGS: Final = {
     # {"a":1,"a":2} is an object, if an odd one; the last value counts.
     "spark.sql.variant.allowDuplicateKeys": "true",
 }
-"""Of Spark."""
+"""Spark's settings."""
 
 
 def read_log(spark: SparkSession, log: Path) -> DataFrame:
@@ -86,7 +86,8 @@ def aggregate(spark: SparkSession, space: Places) -> Summary:
     from pyspark.sql import functions as F
 
     events, nbytes = F.sum("events").alias("events"), F.sum("bytes").alias("bytes")
-    # Hours are few, so all else is worked out from this small table, in one partition.
+    # There are few hours, so Spark computes all other results from this small table, in one
+    # partition.
     hours = (
         _classified(read_log(spark, space.log))
         .groupBy("type", "type_field", "time_field", "hour")
@@ -133,14 +134,14 @@ def _sums(rows: list[Row], column: str) -> dict[str, int]:
 
 
 def _classified(log: DataFrame) -> DataFrame:
-    """Type, hour and length of each event, and the fields that gave type and hour."""
+    """Type, hour and length of each event, and the fields with type and hour."""
     from pyspark.sql import functions as F
 
-    # One step per select: Spark works each out once, and merging them would repeat the parsing.
+    # One step per select: Spark computes each step once, and merged steps would repeat the parsing.
     text = F.btrim(F.col("jam").cast("string"), F.lit(" \t\r\n")).alias("text")
     rows = log.select(F.octet_length("jam").alias("length"), text)
-    # try_parse_json ignores what follows the first value. As the one item of an array nothing
-    # can follow unnoticed: `{} {}` is an error, and `{}, {}` has a second item.
+    # try_parse_json ignores text after the first value. Inside an array the text matters: `{} {}`
+    # is an error, and `{}, {}` has a second item.
     item = F.try_parse_json(F.concat(F.lit("["), "text", F.lit("]")))
     braces = F.col("text").startswith("{") & F.col("text").endswith("}")
     rows = rows.select("length", F.when(braces, item).alias("json"))
@@ -177,7 +178,7 @@ def _first_present(names: tuple[str, ...]) -> Column:
 
 
 def _with_seconds(rows: DataFrame) -> DataFrame:
-    """Add ``seconds`` since 1970; null where ``time`` is no time of the years 2 to 9998."""
+    """Add ``seconds`` since 1970; null if ``time`` is no time of the years 2 to 9998."""
     from pyspark.sql import functions as F
 
     time, number, seconds = F.col("time"), F.col("number"), F.col("seconds")
@@ -195,7 +196,8 @@ def _with_seconds(rows: DataFrame) -> DataFrame:
 
 
 def _middle(hours: DataFrame) -> tuple[datetime, datetime] | None:
-    """The hours between which the middle 98 % of the events lie: a wrong clock moves nothing."""
+    """The first and last hour of the middle 98 % of the events, so a wrong clock changes
+    nothing."""
     from pyspark.sql import functions as F
 
     timed = hours.where(F.col("hour").isNotNull())
@@ -212,8 +214,8 @@ def _moment(seconds: int | None) -> datetime | None:
 def check_log(spark: SparkSession, space: Places, acknowledged: int, lines: int) -> list[Check]:
     """Compare number and SHA-256 of every event in the log with those of the input lines.
 
-    ``acknowledged`` is the last event that a writer acknowledged, ``lines`` the length of the
-    input. A log that cannot be read fails the first check, with the reason.
+    ``acknowledged`` is the last acknowledged event, ``lines`` the length of the input. An
+    unreadable log fails the first check, with the reason.
     """
     try:
         found = _compared(spark, space, acknowledged)
@@ -249,7 +251,7 @@ def check_log(spark: SparkSession, space: Places, acknowledged: int, lines: int)
 
 
 def _compared(spark: SparkSession, space: Places, acknowledged: int) -> dict[str, Any]:
-    """The counts on which the checks rest."""
+    """The counts for the checks."""
     from pyspark.sql import functions as F
 
     sha256 = F.sha2("jam", 256)
@@ -292,5 +294,5 @@ def check_parquet(spark: SparkSession, space: Places, events: int, nbytes: int) 
 
 
 def _literal(path: Path) -> str:
-    """The path for a reader that would take brackets and stars for a pattern."""
+    """The path for a reader that regards brackets and stars as a pattern."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.resolve()))

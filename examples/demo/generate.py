@@ -1,8 +1,8 @@
-"""The input: a generator of analytics events, and the hashes of its lines.
+"""The input: a generator of analytics events, and the hashes of the lines.
 
-The generated week is the same for the same seed and number of events, byte for byte. It has what
-real traffic has: an evening peak, a calmer weekend, sessions, messages that arrive a little out of
-order, and one incident on the Thursday during which errors pile up.
+The generated week is the same for the same seed and number of events, byte for byte. The week
+resembles real traffic: an evening peak, a calmer weekend, sessions, messages slightly out of order,
+and an incident on Thursday with many errors.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ def _traffic() -> Iterator[float]:
 
 
 def _event(random: Random, arrival: float, users: list[str]) -> dict[str, Any]:
-    """One event that arrives ``arrival`` seconds after the start and was sent a little before."""
+    """An event sent shortly before arriving ``arrival`` seconds after the start."""
     incident = int(arrival // 60) in INCIDENT_MINUTES
     weights = INCIDENT_WEIGHTS if incident else WEIGHTS
     kind = random.choices(tuple(weights), tuple(weights.values()))[0]
-    # Squares of uniform numbers prefer small ones: few users make most of the traffic.
+    # Squares prefer small numbers: few users make most of the traffic.
     user = users[int(len(users) * random.random() ** 2)]
     sent = max(0.0, arrival - LATE_SECONDS_MAX * random.random() ** 4)
     event: dict[str, Any] = {
@@ -147,8 +147,8 @@ PROPERTIES: dict[str, Properties] = {
 def take_stock(path: Path, generated: bool, lines_max: int | None, hashes: Path) -> Source:
     """Count the lines of the input, and write number, length and SHA-256 of each as Parquet.
 
-    Neither the core nor Spark has a hand in these hashes, so that they can testify about both.
-    Raises `DemoError` where there is nothing to read.
+    Neither the core nor Spark computes these hashes, so the hashes can check both. Raises
+    `DemoError` for an empty input.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Tables and files that tell what the demo did."""
+"""Tables and files with the results of the demo."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deedbook._cli.first_minute import (
     text_table,
 )
 
-# The table by time takes the next larger unit, so that it stays readable.
+# The table by time takes the next larger unit, to stay readable.
 COARSER = {"hour": "day", "day": "month", "month": "year"}
 TIME_FORMATS = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
 TIME_ROWS_MAX = 40
@@ -35,7 +35,7 @@ class Result(first_minute.Result):
     """All that a run found."""
 
     summary: Summary | None
-    """None where Spark could not read the log."""
+    """None if Spark could not read the log."""
 
 
 def type_rows(summary: Summary) -> tuple[tuple[str, ...], Rows]:
@@ -56,7 +56,7 @@ def type_rows(summary: Summary) -> tuple[tuple[str, ...], Rows]:
 
 
 def time_rows(summary: Summary) -> tuple[tuple[str, ...], Rows]:
-    """Header and rows of the table by time, in units larger than those of the picture."""
+    """Header and rows of the table by time, in larger units than in the picture."""
     unit = COARSER[summary.bucket]
     groups: dict[str, list[Count]] = {}
     for count in summary.series:
@@ -121,7 +121,7 @@ def _iso(time: datetime | None) -> str | None:
 
 
 def write_files(result: Result, path: Path) -> list[Path]:
-    """Write ``path`` with `.json`, `.md` and, where there is something to see, `.png`."""
+    """Write ``path`` with `.json`, `.md` and, with a summary, `.png`."""
     save(path.with_suffix(".json"), as_json(result) + "\n")
     save(path.with_suffix(".md"), _markdown(result))
     written = [path.with_suffix(".md"), path.with_suffix(".json")]

@@ -1,4 +1,4 @@
-"""What the demo needs of the machine, and where its files lie."""
+"""The needs of the demo, and the places of the demo's files."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Places(first_minute.Workspace):
 
     @property
     def spark_log(self) -> Path:
-        """What the JVM and its workers wrote to their standard error."""
+        """The standard error of the JVM and the workers."""
         return self.root / "spark.log"
 
     def made(self) -> list[Path]:
-        """Everything that a run makes: the only names that are ever removed."""
+        """All files made by a run: the demo removes no other names."""
         pictures = (self.report.with_suffix(suffix) for suffix in (".md", ".png"))
         spark = [self.hashes, self.by_type, self.by_type_and_time, self.spark_log]
         return [*super().made(), *spark, *pictures]
 
 
 def require(modules: Sequence[str] = MODULES) -> None:
-    """Raise `DemoError` (exit code 2) unless all that the demo needs is installed."""
+    """Raise `DemoError` (exit code 2) if a package or Java is missing."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         raise DemoError(
@@ -63,7 +63,7 @@ def require(modules: Sequence[str] = MODULES) -> None:
 
 
 def java_version() -> int | None:
-    """Major version of the Java that Spark will take (0 where it does not say), or None."""
+    """Major version of Spark's Java (0 if unknown), or None without Java."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     try:
@@ -78,12 +78,12 @@ def java_version() -> int | None:
 
 
 def is_from_spark(error: Exception) -> bool:
-    """Whether an error comes from Spark or from its bridge to Python, which has no types."""
+    """Whether an error comes from Spark or from the untyped bridge to Python."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def reason(error: Exception) -> str:
-    """The line of an error of Spark, or of its Python worker, that says what is wrong."""
+    """The line with the reason, in an error of Spark or of a Python worker."""
     lines = [line.strip(" :").removeprefix("Caused by: ") for line in str(error).splitlines()]
     named = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception"))]
     return (named[-1] if named else next(filter(None, lines), type(error).__name__))[:400]

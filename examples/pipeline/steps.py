@@ -29,27 +29,27 @@ LOGS = {
         JSON_OF_EVENT,
     ),
 }
-"""Of each format of a log: the columns to read, a record's position, its JSON."""
+"""For each log format: the columns to read, a record's position, and the record's JSON."""
 BRONZE: dict[str, Any] = {"book": deedbook.Book, "wal": deedbook.Wal}
 NAME = re.compile(r"\w[\w .:-]*")
 KIND = re.compile(r"[\w<>(),:` .-]+")
-"""Of columns, as they become a part of SQL: inferred ones have the names that somebody sent."""
+"""Allowed names and types of columns in SQL: inferred columns have names from a sender."""
 
 
 class Source(NamedTuple):
-    """One source of the pipeline, and the log that keeps all of it."""
+    """A source of the pipeline, and the log for the whole source."""
 
     name: str
     path: str
     kind: str = "lines"
-    """``lines``: files of JSON lines in a folder; else the format of a log."""
+    """``lines`` for files of JSON lines in a folder, or the format of a log."""
     bronze: str = "book"
     options: tuple[tuple[str, str], ...] = ()
-    """Of the reader: ``maxBytesPerTrigger``, or of a WAL ``consumer``."""
+    """Options of the reader: ``maxBytesPerTrigger``, or ``consumer`` for a WAL."""
 
     @property
     def order(self) -> list[str]:
-        """How the rows of a batch follow one another. A ledger's files have numbers for names."""
+        """The order of a batch's rows. Names of a ledger's files begin with numbers."""
         first = ["length(source)"] if self.kind == "ledger" else []
         return [*first, "source", "position"]
 
@@ -61,7 +61,7 @@ class Source(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """A ``pipeline.json``; paths in it are relative to its folder."""
+    """A ``pipeline.json``, with paths relative to the file's folder."""
 
     folder: Path
     sources: list[Source]
@@ -77,7 +77,7 @@ class Pipeline(NamedTuple):
 
 
 def load(folder: Path, spark: SparkSession) -> Pipeline:
-    """Read a pipeline. Columns that it does not give are inferred once, and kept in a file."""
+    """Read a pipeline. Infers missing columns once, and keeps the columns in a file."""
     folder = folder.absolute()
     found = json.loads((folder / "pipeline.json").read_text())
     sources = []
@@ -92,7 +92,7 @@ def load(folder: Path, spark: SparkSession) -> Pipeline:
 
 
 def kept_columns(file: Path, sources: list[Source], spark: SparkSession) -> dict[str, str]:
-    """The columns that the first run found in what was there."""
+    """The columns found by the first run in the present data."""
     if not file.exists():
         found: dict[str, str] = {}
         for one in sources:
@@ -111,7 +111,7 @@ def kept_columns(file: Path, sources: list[Source], spark: SparkSession) -> dict
 
 
 def batch_of(spark: SparkSession, source: Source) -> DataFrame:
-    """What a source holds now."""
+    """The present rows of a source."""
     if source.kind == "lines":
         return spark.read.text(source.path)
     columns, _, value = LOGS[source.kind]
@@ -120,12 +120,12 @@ def batch_of(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def lines(spark: SparkSession, folder: str, options: dict[str, str]) -> DataFrame:
-    """The lines of the files that appear in a folder, byte by byte. Empty ones are passed over.
+    """The lines of the files in a folder, byte by byte, without empty lines.
 
-    A file must be complete when it appears under its name, and fit into the memory of a task.
+    A file must be complete when it appears in the folder, and fit into the memory of a task.
     """
     files = spark.readStream.format("binaryFile").schema(FILES).options(**options)
-    # Each byte is one character of ISO-8859-1, so lines that are no UTF-8 stay as they are.
+    # Each byte is a character of ISO-8859-1, so lines in other encodings than UTF-8 do not change.
     found = (
         files.option("maxFileAge", "100000d")
         .load(folder)
@@ -153,7 +153,7 @@ def records(
 
 
 def judged(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Rows with the fields of their JSON, ``_time``, and ``_reason``: why one is not good."""
+    """Rows with the JSON's fields, ``_time``, and ``_reason``: the fault of a bad row."""
     schema = ", ".join(f"`{name}` {kind}" for name, kind in pipeline.columns.items())
     given = "schema_of_variant(variant_get(json, '$[\"{0}\"]')) <> 'VOID'"
     wrong = [
@@ -186,25 +186,25 @@ def judged(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def silver_of(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The good rows, typed, each key once; which of two with a key counts is not promised."""
+    """The good rows, typed, each key once. Any of several rows with a key may be kept."""
     names = [f"`{name}`" for name in pipeline.columns if name != "time"]
     good = judged(rows, pipeline).where("_reason IS NULL")
     return good.selectExpr(*names, "_time AS time").dropDuplicates([pipeline.key])
 
 
 def quarantine_of(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The other rows: file or log, line or position in it, and the reason."""
+    """The other rows: file or log, line or position, and the reason."""
     bad = judged(rows, pipeline).where("_reason IS NOT NULL")
     names = ("source", "position", "reason", "value")
     return bad.selectExpr(*[f"_{name} AS {name}" for name in names])
 
 
 def union(frames: list[DataFrame]) -> DataFrame:
-    """All rows of several."""
+    """All rows of several frames."""
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
 def create_bronze(source: Source, path: Path) -> Any:
-    """Make a source's log, where it is not there yet: streams read it from their begin on."""
+    """Create a source's log if missing, because streams read the log from the start."""
     path.parent.mkdir(parents=True, exist_ok=True)
     BRONZE[source.bronze].open(path, "a").close()

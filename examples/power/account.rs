@@ -1,4 +1,4 @@
-//! What a writer said, and what must therefore be found.
+//! The messages of a writer, and the required contents of the log.
 //!
 //! ```text
 //! w AT COUNT SEED   about to write so many records, the first at this place
@@ -9,7 +9,7 @@
 //! c AT              about to cut this record and every one behind it
 //! t                 the truncation returned
 //! u                 it failed, and said that nothing was changed
-//! r HEAD END        opened anew; the log begins and ends there
+//! r HEAD END        opened again; the log begins and ends there
 //! e KIND TEXT       an error
 //! f TEXT            what must not have happened
 //! .                 closed, and done
@@ -24,7 +24,7 @@ use deedbook::report::Verdict;
 use crate::Random;
 use crate::kind::{Kind, Log, Mode, Record};
 
-/// The record of a place and a seed: the same in the writer and here.
+/// The record of a place and a seed, the same in the writer and in the check.
 pub fn record_of(kind: Kind, place: u64, seed: u64) -> Record {
     let (mut random, len) = length_of(place, seed);
     let mut bytes = vec![0; len as usize];
@@ -45,17 +45,17 @@ fn length_of(place: u64, seed: u64) -> (Random, u64) {
     (random, len)
 }
 
-/// One state in which the log may be.
+/// A possible state of the log.
 #[derive(Clone)]
 struct State {
     head: u64,
-    /// Seed of each record that may be there, by its place.
+    /// Seed of each possible record, by place.
     seeds: BTreeMap<u64, u64>,
     /// End of the last append that returned.
     appended: u64,
-    /// Acknowledged as durable up to here.
+    /// End of the records acknowledged as durable.
     durable: u64,
-    /// The same, but by a sync that may have run into the power cut.
+    /// As `durable`, including a sync that may have met the power cut.
     claimed: u64,
 }
 
@@ -85,7 +85,7 @@ impl State {
         cut
     }
 
-    /// Whether this is what was found, up to `least` or beyond.
+    /// Check whether the log has this state, up to `least` or beyond.
     fn compare(&self, kind: Kind, found: &Found, least: u64) -> Result<(), String> {
         if found.head != self.head {
             return Err(format!("the log begins at {}, not at {}", found.head, self.head));
@@ -109,7 +109,7 @@ impl State {
     }
 }
 
-/// What is in a log.
+/// The contents of a log.
 #[derive(PartialEq, Eq)]
 struct Found {
     head: u64,
@@ -125,37 +125,37 @@ impl Found {
     }
 }
 
-/// What must be there: all that was acknowledged as durable, or every append that returned.
+/// The required records: all acknowledged as durable, or every append that returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Must {
     Durable,
     Appended,
 }
 
-/// How a log was found.
+/// The results of a check.
 #[derive(Default)]
 pub struct Checked {
     pub torn: bool,
-    /// Records that had to be there.
+    /// Required records.
     pub acknowledged: u64,
-    /// Records that a sync during the power cut vouched for, and that are not there.
+    /// Missing records, acknowledged by a sync during the power cut.
     pub claimed_lost: u64,
-    /// Appended and not there, never acknowledged.
+    /// Missing records, appended but never acknowledged.
     pub appended_lost: u64,
-    /// Of a truncation that was under way, whether it had come to hold.
+    /// Whether an interrupted truncation took effect, if there was one.
     pub truncated: Option<bool>,
 }
 
-/// The books of one writer after another on one log.
+/// The expected states of a log, over several writers.
 pub struct Account {
     kind: Kind,
-    /// The last one is the newest; more than one while a truncation is not acknowledged.
+    /// The last is the newest; several during an unacknowledged truncation.
     states: Vec<State>,
-    /// Truncations acknowledged.
+    /// Acknowledged truncations.
     pub truncations: u64,
     pub errors: Vec<String>,
     pub finished: bool,
-    /// What the writer itself saw and must not have seen.
+    /// A fault seen by the writer.
     fault: Option<String>,
 }
 
@@ -169,12 +169,12 @@ impl Account {
         self.kind
     }
 
-    /// Take in what a writer said; a last line without an end was not said.
+    /// Process a writer's output. A last line without an end does not count.
     pub fn hear(&mut self, said: &str) {
         self.take_in(said, true);
     }
 
-    /// The same, but nothing is believed that it says was acknowledged.
+    /// As `hear`, but without trusting acknowledgements.
     pub fn hear_in_doubt(&mut self, said: &str) {
         self.take_in(said, false);
     }
@@ -232,7 +232,7 @@ impl Account {
         }
     }
 
-    /// A writer that opens the log tells which of the states holds.
+    /// Choose the state that matches a writer's report of the opened log.
     fn reopened(&mut self, head: u64, end: u64, sure: bool) {
         let kind = self.kind;
         let holds = |state: &&State| {
@@ -305,7 +305,7 @@ impl Account {
         Ok(checked)
     }
 
-    /// The log takes appends, syncs and is opened again. What is there then is durable.
+    /// Append, sync and open the log again. All records are then durable.
     fn go_on(&mut self, dir: &Path, writer: &Log, mut there: Found) -> Result<(), String> {
         let kind = self.kind;
         let going_on = |e: deedbook::Error| format!("going on: {e}");

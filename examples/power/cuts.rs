@@ -1,9 +1,10 @@
-//! Power cuts on loop-mounted ext4 and xfs: `shutdown` makes the file system drop whatever has not
-//! reached its device; mounting again replays its journal.
+//! Power cuts on loop-mounted ext4 and xfs: `shutdown` makes the file system drop all data not yet
+//! on the device; mounting again replays the journal.
 //!
-//! One thing is no power cut: an `fdatasync` that is under way when `shutdown` comes may return
-//! success for what never reached the device (on Linux 6.18 with both file systems, and with any
-//! program). So the writer is stopped first; where it is not, only what it said before counts.
+//! A difference from a real power cut: an `fdatasync` running during `shutdown` may return success
+//! for data that never reached the device (on Linux 6.18 with both file systems, and with any
+//! program). So the test usually stops the writer first. Otherwise only the writer's earlier output
+//! counts.
 
 use std::io::Read;
 use std::path::Path;
@@ -17,9 +18,9 @@ use crate::mounts::{FileSystem, run as command, scratch};
 use crate::syscalls::compile;
 use crate::{Random, Report, number};
 
-/// What one writer may add to its log.
+/// The most bytes that a writer may add to the log.
 const BYTES_MAX: u64 = 3 << 20;
-/// A log is struck so often before a new one is begun.
+/// Number of power cuts before beginning a new log.
 const STRIKES: u64 = 6;
 
 pub fn run(report: &mut Report, kind: Kind, seed: u64) {
@@ -43,7 +44,7 @@ pub fn run(report: &mut Report, kind: Kind, seed: u64) {
     });
 }
 
-/// Cut the power on each file system that can be made here. The first failure ends it.
+/// Cut the power on each available file system. Returns after the first failure.
 pub fn each_system(
     report: &mut Report,
     scratch: &Path,
@@ -68,7 +69,8 @@ pub fn each_system(
     }
 }
 
-/// A test that cannot fail proves nothing: with a `fdatasync` that lies, records must be missed.
+/// A test that cannot fail proves nothing: with a `fdatasync` that lies, the check must find
+/// missing records.
 fn prove(
     report: &mut Report,
     part: &str,
@@ -93,12 +95,12 @@ fn prove(
     report.fail(format!("{part}: 20 cuts with a fdatasync that lies, and nothing was missed"));
 }
 
-/// A writer or opener. It ends with this, also if it is stopped: else it would stay, and the file
-/// system with it.
+/// A writer or opener, killed on drop even if stopped: a left process would keep the file system
+/// mounted.
 pub struct Process(Child);
 
 impl Process {
-    /// What it says; asked for once.
+    /// The process's output; call once.
     pub fn stdout(&mut self) -> ChildStdout {
         self.0.stdout.take().unwrap()
     }
@@ -107,7 +109,7 @@ impl Process {
         command("kill", &[name, &self.0.id().to_string()])
     }
 
-    /// Kill it, and wait until it is gone.
+    /// Kill the process, and wait for the end.
     pub fn kill(&mut self) -> Result<(), String> {
         self.0.kill().map_err(|e| e.to_string())?;
         self.0.wait().map(drop).map_err(|e| e.to_string())
@@ -120,7 +122,7 @@ impl Drop for Process {
     }
 }
 
-/// Start this program anew as a writer or opener.
+/// Start this program again as a writer or opener.
 pub fn start(args: &[&str], lie: Option<&Path>) -> Result<Process, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut child = Command::new(program);
@@ -164,7 +166,7 @@ fn strike(
         }
     });
 
-    // Now and then while it creates the log, mostly later.
+    // Sometimes during the creation of the log, mostly later.
     let wait = if random.below(4) == 0 { random.below(4000) } else { random.below(60_000) };
     let until = Instant::now() + Duration::from_micros(wait);
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
@@ -176,7 +178,7 @@ fn strike(
     let before = said_by_now(&heard);
     fs.cut(log)?;
     if !stopped {
-        // It goes on with a disk that fails: nothing may be acknowledged any more.
+        // The writer goes on with a failing disk, and must not acknowledge anything.
         std::thread::sleep(Duration::from_micros(random.below(5000)));
     }
     child.kill()?;
@@ -189,7 +191,7 @@ fn strike(
     fs.unmount()?;
     fs.mount()?;
 
-    // Struck again while it recovers.
+    // Cut again during recovery.
     let again = random.below(3) == 0 && kind.exists(dir);
     if again {
         let mut opener = start(&["open", name, path], lie)?;

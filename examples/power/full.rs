@@ -1,4 +1,4 @@
-//! Disks that are full, and disks that may only be read.
+//! Full disks, and read-only disks.
 
 use std::io;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn fill(report: &mut Report, kind: Kind, seed: u64) {
     }
 }
 
-/// Take all the space there is but for `spare` bytes.
+/// Fill the disk except for `spare` bytes.
 pub fn ballast(path: &Path, spare: u64) -> Result<(), String> {
     use std::io::Write;
     let mut file = std::fs::File::create(path).map_err(|e| e.to_string())?;
@@ -53,7 +53,7 @@ fn is_full(error: &Error) -> bool {
     error.kind() == ErrorKind::Io && full
 }
 
-/// Say what a writer would say.
+/// Record the message of a writer.
 fn hear(account: &mut Account, line: &str) {
     account.hear(&format!("{line}\n"));
 }
@@ -86,7 +86,7 @@ fn filled(
     let text = |error: Error| format!("{durability}: {error:?}");
     let mut account = Account::of(kind);
     let mut log = kind.open(&dir, Mode::Create, durability).map_err(text)?;
-    // A log with some records and space reserved, and then no space for more.
+    // A log with some records and reserved space, and then a full disk.
     for _ in 0..random.below(30) {
         append(&log, &mut account, random.draw()).map_err(text)?;
     }
@@ -96,14 +96,15 @@ fn filled(
         match append(&log, &mut account, random.draw()) {
             Ok(_) => {}
             Err(error) if is_full(&error) && error.durable() == Some(Durable::No) => {
-                // Refused, nothing changed, and the handle goes on.
+                // The call refused, changed nothing, and the handle still works.
                 refusals += 1;
                 report.count(part, "appends refused", 1);
                 log.sync().map_err(text)?;
                 hear(&mut account, &format!("d {}", log.end().map_err(text)?));
             }
             Err(error) if is_full(&error) || error.kind() == ErrorKind::Poisoned => {
-                // The cut itself needed space, or the sync did: poisoned, reopened once there is.
+                // The cut or the sync needed space: the handle is poisoned. Free space, and open
+                // again.
                 report.count(part, "poisoned", 1);
                 refusals += 1;
                 std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
@@ -132,7 +133,7 @@ fn filled(
             log = kind.open(&dir, Mode::Append, durability).map_err(text)?;
         }
     }
-    // A new log, and metadata, on a full disk: refused, and nothing is left in the way.
+    // On a full disk, creating a log is refused without leftovers.
     let second = at.join("second");
     let tried = kind.open(&second, Mode::Create, durability);
     if let Err(error) = &tried {
@@ -146,7 +147,7 @@ fn filled(
     let again = kind.open(&second, Mode::Append, durability).map_err(text)?;
     again.append(&record_of(kind, again.end().map_err(text)?, 1)).map_err(text)?;
     again.close().map_err(text)?;
-    // With space again everything goes on, with the same handle.
+    // With free space, the same handle goes on.
     for _ in 0..10 {
         append(&log, &mut account, random.draw()).map_err(text)?;
     }
@@ -158,7 +159,7 @@ fn filled(
     std::fs::remove_dir_all(&second).map_err(|e| e.to_string())
 }
 
-/// Drop half of a log whose records are all durable; what came of it, for the report.
+/// Drop half of a log with only durable records. Returns the outcome for the report.
 fn truncate(log: &Log, account: &mut Account, prefix: bool) -> Result<&'static str, Error> {
     let records = log.records()?;
     let Some(&(at, _)) = records.get(records.len() / 2) else { return Ok("nothing to truncate") };

@@ -1,7 +1,7 @@
-//! What is struck: a Book or a write-ahead log, each in either layout, or an event store, behind one face.
+//! The tested logs behind one interface: a Book or a write-ahead log, each in either layout, or an event store.
 //!
-//! A place is where a record lies: the event's number in a Book, the LSN in a write-ahead log, the number
-//! of an event in a store.
+//! The place of a record is the event's number in a Book, the LSN in a write-ahead log, and the number of an event in a
+//! store.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ pub use deedbook::Mode;
 
 use crate::store::{self, Store};
 
-/// Small, so that segments come and go, and records span them.
+/// Small segments, to create and remove many, and to let records span several.
 const SEGMENT_BYTES: u64 = 64 << 10;
-/// Behind the record that begins there in a write-ahead log.
+/// Size of a record's header in a write-ahead log.
 const HEADER_BYTES: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +35,12 @@ pub struct Record {
     pub bytes: Vec<u8>,
 }
 
-/// What a full check found.
+/// The results of a full check.
 #[derive(Debug)]
 pub struct Verified {
     pub verdict: Verdict,
     pub records: u64,
-    /// Place behind the last record.
+    /// Place after the last record.
     pub end: u64,
 }
 
@@ -64,7 +64,7 @@ impl Kind {
         matches!(self, Self::Book | Self::BookSlots)
     }
 
-    /// What a part of the report is called.
+    /// The name of a part of the report.
     pub fn part(self, part: &str) -> String {
         match self {
             Self::Book => part.into(),
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// What its records are called.
+    /// The name of the records.
     pub fn records(self) -> &'static str {
         match self {
             Self::Book | Self::BookSlots => "deeds",
@@ -94,12 +94,12 @@ impl Kind {
         if self.counts() { store::FIRST } else { 0 }
     }
 
-    /// Place behind a record of so many bytes.
+    /// Place after a record of `len` bytes.
     pub fn behind(self, place: u64, len: u64) -> u64 {
         if self.counts() { place + 1 } else { place + HEADER_BYTES + len }
     }
 
-    /// One of so many strikes is enough: opening takes that much longer.
+    /// Do one strike in this many, because opening takes longer.
     pub fn share(self) -> u64 {
         if self == Self::Store { 8 } else { 1 }
     }
@@ -116,7 +116,7 @@ impl Kind {
         if self == Self::WalFile { dir.join("wal") } else { dir.into() }
     }
 
-    /// Whether there is a log, however it looks.
+    /// Whether there is a log, intact or not.
     pub fn exists(self, dir: &Path) -> bool {
         match self {
             Self::Book | Self::BookSlots => dir.join("book.log").exists(),
@@ -200,7 +200,7 @@ impl Log {
         }
     }
 
-    /// Place behind the last record that is known to be durable.
+    /// Place after the last record known to be durable.
     pub fn durable_end(&self) -> Result<Option<u64>> {
         match self {
             Self::Book(book) => Ok(book.durable_last()?.map(|last| last + 1)),
@@ -209,7 +209,7 @@ impl Log {
         }
     }
 
-    /// A reader looks for more; the end.
+    /// Look for more records as a reader. Returns the end.
     pub fn refresh(&self) -> Result<u64> {
         match self {
             Self::Book(book) => Ok(book.refresh()? + 1),
@@ -226,7 +226,7 @@ impl Log {
         }
     }
 
-    /// Durable when it returns.
+    /// Append durably.
     pub fn commit(&self, record: &Record) -> Result<()> {
         match self {
             Self::Book(book) => book.commit(record.mug, &record.bytes).map(drop),
@@ -290,7 +290,7 @@ impl Log {
         }
     }
 
-    /// What opening it found.
+    /// The verdict of the opening.
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Book(book) => book.recovery().verdict,
@@ -324,7 +324,7 @@ impl Log {
         }
     }
 
-    /// The file that appends go to.
+    /// The file for appends.
     pub fn last_file(&self) -> Result<PathBuf> {
         match self {
             Self::Book(book) => Ok(book.path().join("book.log")),

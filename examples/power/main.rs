@@ -1,7 +1,7 @@
 //! Real faults on real file systems: power cuts, full disks, failing system calls, kills.
 //!
-//! `scripts/power.sh` runs it. Needs root for mounting; what cannot be done here is skipped with a
-//! reason. Results: `power.json` in `DEEDBOOK_TRUST_DIR`, by default `target/trust`.
+//! `scripts/power.sh` runs the program. Mounting needs root. Parts that cannot run are skipped with a reason. Results:
+//! `power.json` in `DEEDBOOK_TRUST_DIR`, by default `target/trust`.
 //!
 //! ```text
 //! power                drive everything
@@ -46,7 +46,7 @@ use std::time::Instant;
 
 use victim::Victim;
 
-/// Numbers that look random and are the same every time.
+/// Pseudorandom numbers, the same in every run.
 pub struct Random(pub u64);
 
 impl Random {
@@ -71,7 +71,7 @@ pub fn number(name: &str, default: u64) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{name}={text}"))
 }
 
-/// Counts in the order in which they were first seen, and why parts were skipped.
+/// Counts in the order of the first appearance, and the reasons for skipped parts.
 #[derive(Default)]
 pub struct Report {
     parts: Vec<(String, Vec<(String, u64)>)>,
@@ -141,7 +141,7 @@ fn main() {
     }
 }
 
-/// Counts into the report, with the seed of its choices.
+/// Runs a part with a seed, and counts into the report.
 type Part = fn(&mut Report, Victim, u64);
 
 fn drive() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Run a command; its complaint if it fails.
+/// Run a command. Returns the complaint of a failed command.
 pub fn run(program: &str, args: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("{program}: {e}"))?;
@@ -17,8 +17,8 @@ pub fn run(program: &str, args: &[&str]) -> Result<(), String> {
     ))
 }
 
-/// Where images and mount points go: memory if there is room, because it is the file system above
-/// that is struck.
+/// The directory for images and mount points: in memory if large enough, because the tests cut only
+/// the file system on top.
 pub fn scratch() -> tempfile::TempDir {
     let room = |dir: &str| {
         let output = Command::new("df").args(["--output=avail", "-k", dir]).output().ok()?;
@@ -30,7 +30,7 @@ pub fn scratch() -> tempfile::TempDir {
     }
 }
 
-/// A file system of its own; unmounted when dropped.
+/// A separate file system, unmounted on drop.
 pub struct FileSystem {
     kind: &'static str,
     image: PathBuf,
@@ -39,7 +39,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Make one of so many MiB; why not, if it cannot be had.
+    /// Make a file system of `mib` MiB. Returns the reason for a failure.
     pub fn make(kind: &'static str, scratch: &Path, mib: u64) -> Result<Self, String> {
         let (image, at) = (scratch.join(format!("{kind}.img")), scratch.join(kind));
         std::fs::create_dir_all(&at).map_err(|e| e.to_string())?;
@@ -72,8 +72,8 @@ impl FileSystem {
         run("mount", &["-o", &format!("remount,{how}"), self.at.to_str().unwrap()])
     }
 
-    /// Pull the plug: nothing that is not on the device gets there any more. With `log`, the
-    /// metadata that the journal holds in memory is written first.
+    /// Pull the plug: no more data reaches the device. With `log`, the file system first writes the
+    /// journal's metadata from memory.
     pub fn cut(&self, log: bool) -> Result<(), String> {
         let command = if log { "shutdown -f" } else { "shutdown" };
         run("xfs_io", &["-x", "-c", command, self.at.to_str().unwrap()])

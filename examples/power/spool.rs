@@ -1,5 +1,5 @@
-//! Ledgers on real file systems: power cuts, full disks, limits of all files, file systems that may only
-//! be read. What a writer of a ledger said, and what must therefore be found.
+//! Ledgers on real file systems: power cuts, full disks, limits of all files, read-only file systems. The messages of a
+//! ledger's writer, and the required events.
 //!
 //! ```text
 //! w FIRST COUNT   about to append so many events
@@ -26,13 +26,13 @@ use crate::support::ledger::known::Known;
 use crate::support::ledger::spool::{BASE, event, number_of, shown, small};
 use crate::{Random, Report, number};
 
-/// The longest event, about, so that some lie in several pages.
+/// Approximate size of the longest event: some events span several pages.
 pub const EVENT_BYTES: u64 = 6000;
 pub const FILE_BYTES: usize = 20_000;
 /// The check appends from this number on.
 const LAST: u64 = 99_999_999;
 
-/// The books of one writer after another on one ledger.
+/// The expected events of a ledger, over several writers.
 #[derive(Default)]
 pub struct Spool {
     known: Known,
@@ -53,7 +53,7 @@ fn text(error: Error) -> String {
     format!("{error:?}")
 }
 
-/// The disk, or the limit of all files, is full: with its number and the file's name.
+/// Whether the disk or the limit of all files is full. The error must have the OS error and a path.
 fn is_full(error: &Error) -> bool {
     let source = error.io_source().map(std::io::Error::kind);
     let full = matches!(source, Some(Io::StorageFull | Io::QuotaExceeded));
@@ -61,7 +61,7 @@ fn is_full(error: &Error) -> bool {
 }
 
 impl Spool {
-    /// Take in what a writer said; a last line without an end was not said.
+    /// Process a writer's output. A last line without an end does not count.
     pub fn hear(&mut self, said: &str) {
         for line in said.rfind('\n').map_or("", |end| &said[..end]).lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -96,7 +96,7 @@ impl Spool {
         appended
     }
 
-    /// Fetch all that there is, compare it, and append to it; how many events there were.
+    /// Fetch all events, compare, and append. Returns the number of events.
     pub fn check(&mut self, dir: &Path, power: bool) -> Result<u64, String> {
         let ledger = options(Durability::Always).open(small(dir, FILE_BYTES)).map_err(text)?;
         let reports = ledger.options().verify(dir, BASE).map_err(text)?;
@@ -114,7 +114,7 @@ impl Spool {
             if got.len() as u64 >= counted {
                 break;
             }
-            // More files than one fetch gives: these go.
+            // More files than a fetch returns: remove the fetched files first.
             ledger.remove(&fetched.removable.unwrap_or_default()).map_err(text)?;
             sent.extend(numbers);
         }
@@ -157,7 +157,7 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
     let (dir, weight) = (at.join("spool"), at.join("ballast"));
     let durability = ["none", "rotate", "always", "manual"][random.below(4) as usize];
     let durability: Durability = durability.parse().map_err(text)?;
-    // Half of them beyond the space there is, so that the disk is full before.
+    // Half of the limits exceed the disk, to fill the disk first.
     let limit = Some(if random.below(2) == 0 { 60_000 } else { 1 << 30 });
     let when_full = if random.below(2) == 0 { WhenFull::Reject } else { WhenFull::DropOldest };
     let limited = options(durability).bytes_total_max(limit).when_full(when_full);
@@ -192,7 +192,7 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
     }
     let stats = ledger.stats();
     report.count(part, "events dropped", stats.dropped_records);
-    // What is there can be sent all the same, and what was sent makes room.
+    // Sending works on a full disk, and frees space.
     if let Some(fetched) = ledger.fetch(Some(1), None).map_err(what)? {
         let sent = shown(&fetched);
         let sent = sent.iter().flat_map(|(_, events)| events).map(|event| number_of(event));
@@ -202,13 +202,13 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
     }
     std::fs::remove_file(&weight).map_err(|e| e.to_string())?;
     if let Some(fetched) = ledger.fetch(None, None).map_err(what)? {
-        // All but the oldest file are sent.
+        // Send all files except the oldest.
         let sent = shown(&fetched).split_off(1);
         let sent = sent.iter().flat_map(|(_, events)| events).map(|event| number_of(event));
         spool.known.leaving.extend(sent);
         ledger.remove(&fetched.removable.unwrap_or_default()[1..]).map_err(what)?;
     }
-    // With space again everything goes on, with the same handle unless a sync failed.
+    // With free space, the same handle goes on, unless a sync failed.
     let ledger = match spool.append(&ledger, 1) {
         Err(error) if error.kind() == ErrorKind::Poisoned => {
             report.count(part, "opened again", 1);
@@ -221,7 +221,7 @@ fn filled(report: &mut Report, part: &str, at: &Path, random: &mut Random) -> Re
         spool.append(&ledger, 1).map_err(what)?;
     }
     ledger.close().map_err(what)?;
-    // The oldest are gone, as counted, and no other; of a batch that failed a part may be among them.
+    // Only the oldest events are gone, as counted, maybe with a part of a failed batch.
     let unsure = spool.known.tried.len() - spool.known.written.len();
     let gone = stats.dropped_records as usize;
     let oldest: Vec<_> = spool.known.tried.iter().take(gone + unsure).copied().collect();
@@ -289,7 +289,7 @@ pub fn cut(report: &mut Report, seed: u64) {
     });
 }
 
-/// Stop a writer whose every append is durable, and then the device.
+/// Stop a writer with only durable appends, and then cut the device.
 fn cut_once(fs: &mut FileSystem, random: &mut Random) -> Result<(), String> {
     let dir = fs.at.join("spool");
     let writer_seed = random.draw().to_string();
@@ -312,7 +312,7 @@ fn cut_once(fs: &mut FileSystem, random: &mut Random) -> Result<(), String> {
     spool.known.durable = spool.known.written.clone();
     spool.known.removal_is_durable = true;
     spool.check(&dir, true)?;
-    // Durably: else the next cut brings back what the check appended.
+    // Remove durably: otherwise the next cut brings back the check's own event.
     let removed = std::fs::remove_dir_all(&dir).and_then(|()| File::open(&fs.at)?.sync_all());
     removed.map_err(|e| e.to_string())
 }

@@ -1,7 +1,7 @@
-//! An event store as a log: its n-th event is its record at place n.
+//! An event store as a log: the n-th event is the record at place n.
 //!
-//! A reader does not see what only the write-ahead log has. So the store is opened for writing before it is
-//! read, as far as it may be written.
+//! A reader does not see events in the write-ahead log alone. So the test opens a writable store for writing before
+//! reading.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Result};
 
 use crate::kind::Record;
 
-/// Small, so that segments and files of the log come and go.
+/// Small sizes, to create and remove many segments and files of the log.
 const SEGMENT_BYTES: u64 = 1 << 20;
 const WAL_BYTES: u64 = 256 << 10;
 const CHECKPOINT_BYTES: u64 = 512 << 10;
@@ -55,7 +55,7 @@ impl Store {
     pub fn append(&self, records: &[Record]) -> Result<()> {
         let events: Vec<Event> = records.iter().zip(self.end()..).map(event_of).collect();
         let appended = self.events.append_many(&events);
-        // What may be there keeps its place.
+        // A possibly stored event keeps the place.
         if appended.as_ref().map_or_else(|error| error.durable() != Some(Durable::No), |_| true) {
             self.end.fetch_add(events.len() as u64, Ordering::Relaxed);
         }
@@ -70,7 +70,7 @@ impl Store {
         self.events.close()
     }
 
-    /// All events, which the index has as well.
+    /// All events. The index must have the same events.
     pub fn records(&self) -> Result<Vec<(u64, Record)>> {
         let (mut records, mut ids) = (Vec::new(), Vec::new());
         for found in self.events.iter(Include::All, OnCorrupt::Raise)? {
@@ -97,7 +97,7 @@ impl Store {
         record_of(&found.event)
     }
 
-    /// Number of events, if all is well.
+    /// Number of events of an intact store.
     pub fn verify(&self) -> Result<u64> {
         let report = self.events.verify(Check::Id)?;
         match report.ok() {
@@ -106,7 +106,7 @@ impl Store {
         }
     }
 
-    /// The newest file of the write-ahead log: that without a number is the first one.
+    /// The newest file of the write-ahead log. The first file has no number.
     pub fn last_file(&self) -> Result<PathBuf> {
         let log = self.events.path().join(LOG);
         let files = std::fs::read_dir(&log).map_err(|e| Error::io("list the log", &log, e))?;
@@ -117,7 +117,7 @@ impl Store {
     }
 }
 
-/// Whether there is a store, however it looks.
+/// Whether there is a store, intact or not.
 pub fn exists(dir: &Path) -> bool {
     let has_files = |dir: &Path, begin: &str| {
         let files = std::fs::read_dir(dir).into_iter().flatten().flatten();

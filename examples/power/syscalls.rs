@@ -7,12 +7,12 @@ use crate::mounts::{run as command, scratch};
 use crate::victim::{Settled, Victim};
 use crate::{Random, Report};
 
-/// The source is part of this program, so that it runs from anywhere.
+/// The source is inside this program: the program runs from any directory.
 const SHIM: &str = include_str!("../../scripts/power/shim.c");
 /// No history makes more calls of one kind.
 const CALLS_MAX: u64 = 400;
 
-/// A writer struck by what `prepare` adds to its command: what it complained of, and what it left.
+/// The results of a writer with failing calls: the log, standard error, and a failed exit.
 struct Struck {
     settled: Settled,
     complaint: String,
@@ -99,7 +99,7 @@ pub fn shim(report: &mut Report, victim: Victim, seed: u64) {
                     }
                     report.count(&part, error, 1);
                     report.count(&part, "errors told", struck.settled.errors.len() as u64);
-                    // Every one at first, then fewer and fewer.
+                    // Every call at first, then fewer and fewer.
                     at += (1 + at / 12) * victim.share();
                     if at > CALLS_MAX {
                         break;
@@ -121,7 +121,7 @@ pub fn strace(report: &mut Report, victim: Victim, seed: u64) {
     calls.extend(victim.removes().then_some("unlink"));
     for call in calls {
         let part = victim.part(&format!("strace, {call}"));
-        // Some machines have the newer calls alone; with `?`, strace passes over what is unknown.
+        // Some machines have only the newer calls. With `?`, strace ignores unknown calls.
         let set = match call {
             "rename" => "?rename,?renameat,?renameat2",
             "unlink" => "?unlink,?unlinkat",

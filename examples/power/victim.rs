@@ -1,4 +1,4 @@
-//! What is struck: a log of one of the kinds, or a ledger.
+//! The tested log: a log of any kind, or a ledger.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub enum Victim {
 }
 
 impl Victim {
-    /// Those that `DEEDBOOK_POWER_FORMAT` names.
+    /// The victims named by `DEEDBOOK_POWER_FORMAT`.
     pub fn wanted() -> Vec<Self> {
         let formats = std::env::var("DEEDBOOK_POWER_FORMAT").unwrap_or_default();
         let formats = if formats.is_empty() { "book,wal,ledger,store" } else { &formats };
@@ -40,7 +40,7 @@ impl Victim {
         }
     }
 
-    /// What a part of the report is called.
+    /// The name of a part of the report.
     pub fn part(self, part: &str) -> String {
         match self {
             Self::Log(kind) => kind.part(part),
@@ -48,7 +48,7 @@ impl Victim {
         }
     }
 
-    /// One of so many strikes is enough.
+    /// Do one strike in this many.
     pub fn share(self) -> u64 {
         match self {
             Self::Log(kind) => kind.share(),
@@ -56,7 +56,7 @@ impl Victim {
         }
     }
 
-    /// Whether its writer removes files.
+    /// Whether the writer removes files.
     pub fn removes(self) -> bool {
         match self {
             Self::Log(kind) => kind.cuts_ends(),
@@ -64,7 +64,7 @@ impl Victim {
         }
     }
 
-    /// What the writer is started with, a process of this program.
+    /// The arguments of this program for a writer process.
     pub fn arguments(self, dir: &Path, durability: &str, seed: u64) -> Vec<String> {
         let (dir, seed) = (dir.to_str().unwrap(), seed.to_string());
         let arguments = match self {
@@ -74,7 +74,7 @@ impl Victim {
         arguments.into_iter().map(String::from).collect()
     }
 
-    /// Hold what a writer left against what it said.
+    /// Compare the log with the writer's output.
     pub fn settle(self, dir: &Path, said: &str) -> Settled {
         match self {
             Self::Log(kind) => {
@@ -93,11 +93,11 @@ impl Victim {
     }
 }
 
-/// What a writer left. Everything appended is there when a process ends, however it ends.
+/// The state after a writer. Every append must survive any end of the process.
 pub struct Settled {
     pub result: Result<(), String>,
-    /// Whether the writer came to its end.
+    /// Whether the writer finished.
     pub finished: bool,
-    /// The errors that its calls returned.
+    /// The errors of the writer's calls.
     pub errors: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The process that is struck.
+//! The process under test.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::Random;
 use crate::account::record_of;
 use crate::kind::{Kind, Log, Mode};
 
-/// A line is one write, so that its reader gets it at once. A writer whose reader is gone ends.
+/// Write a line with one call, so the reader gets the line at once. Exit if the reader is gone.
 pub fn say(line: &str) {
     if std::io::stdout().write_all(format!("{line}\n").as_bytes()).is_err() {
         std::process::exit(1);
@@ -20,7 +20,7 @@ fn say_error(error: &Error) {
     say(&format!("e {} {}", error.kind().name(), error.to_string().replace('\n', " ")));
 }
 
-/// `open KIND DIR`: recover, and be struck meanwhile.
+/// `open KIND DIR`: recover; the test cuts the power meanwhile.
 pub fn open(kind: &str, dir: &str) {
     say("w 0 0 0");
     let opened = Kind::named(kind).open(Path::new(dir), Mode::Append, Durability::Manual);
@@ -29,15 +29,15 @@ pub fn open(kind: &str, dir: &str) {
     }
 }
 
-/// `write KIND DIR DURABILITY SEED STEPS BYTES`: append until struck, or for so many steps; after
-/// so many bytes only little is appended.
+/// `write KIND DIR DURABILITY SEED STEPS BYTES`: append for STEPS steps, or until the power cut.
+/// After BYTES bytes, only sync.
 pub fn write(args: &[String]) {
     let [kind, dir, durability, seed, steps, bytes] = args else { panic!("{args:?}") };
     let (kind, durability) = (Kind::named(kind), durability.parse().unwrap());
     let mut random = Random(seed.parse().unwrap());
     let mut left = steps.parse::<u64>().unwrap();
     let bytes_left = bytes.parse().unwrap();
-    // Rarely in some of the long histories, so that a log grows.
+    // Truncate rarely in some long histories, to let the log grow.
     let truncates = if left > 1000 && random.below(2) == 0 { 400 } else { 24 };
     let places = Vec::new();
     let mut writer = Writer { kind, durability, random, bytes_left, truncates, places };
@@ -78,9 +78,9 @@ struct Writer {
     durability: Durability,
     random: Random,
     bytes_left: u64,
-    /// One step of so many is a truncation.
+    /// One step in this many is a truncation.
     truncates: u64,
-    /// Where records begin, as far as it knows; where truncations may go.
+    /// Known beginnings of records, as places for truncations.
     places: Vec<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Writer {
         let seed = self.random.draw();
         let what = self.random.below(16);
         if what == 0 {
-            // Between two syncs of others.
+            // Wait between two background syncs.
             std::thread::sleep(std::time::Duration::from_micros(self.random.below(2000)));
         }
         if what <= 2 {
@@ -136,7 +136,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Drop a prefix or cut the end, at a record that is durable.
+    /// Drop a prefix or cut the end, at a durable record.
     fn truncate(&mut self, log: &Log) -> Result<(), Error> {
         let durable = log.durable_end()?.unwrap_or(0);
         let known = self.places.partition_point(|&place| place < durable) as u64;
@@ -144,7 +144,7 @@ impl Writer {
             return Ok(());
         }
         let prefix = self.kind.drops_prefixes() && self.random.below(2) == 0;
-        // Mostly only little of the end.
+        // Mostly cut only a few records.
         let of = if prefix || self.random.below(3) == 0 { known } else { known.min(8) };
         let at = match prefix && self.random.below(8) == 0 {
             true => durable, // all that there is
@@ -158,7 +158,8 @@ impl Writer {
                 return Err(error);
             }
             say_error(&error);
-            // The old or the new log: only opening it tells, so the handle takes nothing more.
+            // The log is the old or the new one: only an opening can tell, so the handle must
+            // refuse appends.
             log.append(&record_of(self.kind, at, 0))?;
             say("f an append behind a truncation that failed half-way");
             return Err(error);

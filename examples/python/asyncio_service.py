@@ -1,10 +1,10 @@
-"""A service on asyncio that notes lines durably, and lets clients follow them.
+"""A service on asyncio that stores lines durably, and lets clients follow the lines.
 
     python asyncio_service.py lines.wal --port 7002
 
-A client that sends ``ADD some text`` gets the record's LSN once the text is on stable storage.
-Clients that wait at the same time share a sync. A client that sends ``FOLLOW 0`` gets all records
-from that LSN on, and then each new one: it reconnects with the last LSN it saw.
+A client sends ``ADD some text``, and gets the record's LSN once the text is on stable storage.
+Clients that wait at the same time share a sync. A client sends ``FOLLOW 0``, and gets all records
+from LSN 0 on, and then each new record. To reconnect, a client sends the last LSN received.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python event_sourcing.py bank withdraw ada 30
     python event_sourcing.py bank balances
 
-Each command appends one event. The balances are replayed from the last snapshot, a JSON file that
-names the event up to which it holds. You may delete the snapshot: the replay then takes longer.
+Each command appends one event. The program replays the balances from the last snapshot, a JSON file
+with the last event included. You may delete the snapshot: the replay then takes longer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SNAPSHOT_EVERY = 1000  # events
 
 
 class Bank:
-    """Balances by name, as of one event of the book."""
+    """Balances by name, as of an event of the book."""
 
     def __init__(self, directory: str) -> None:
         self.book = Book.open(Path(directory) / "events", "a")
@@ -39,7 +39,7 @@ class Bank:
             saved = json.loads(self.snapshot.read_text())
         except FileNotFoundError:
             return
-        # A snapshot of an event that the book does not have belongs to another book.
+        # A snapshot of an event beyond the book belongs to another book.
         if saved["event"] > self.book.last:
             event, last = saved["event"], self.book.last
             raise ValueError(f"{self.snapshot} is of event {event}, and the book's last is {last}")
@@ -52,7 +52,7 @@ class Bank:
         self.event = event
 
     def change(self, name: str, amount: int) -> int:
-        """Append a deposit, or a withdrawal below 0, if the balance allows it."""
+        """Append a deposit, or a withdrawal below 0, if the balance is high enough."""
         if self.balances.get(name, 0) + amount < 0:
             raise ValueError(f"{name} has {self.balances.get(name, 0)}, and {-amount} is more")
         payload = json.dumps({"name": name, "amount": amount}).encode()
@@ -63,7 +63,7 @@ class Bank:
         return event
 
     def save(self) -> None:
-        """Replace the snapshot. A crash leaves the old one or the new one."""
+        """Replace the snapshot. A crash leaves the old or the new snapshot."""
         beside = self.snapshot.with_suffix(".new")
         with open(beside, "w") as file:
             json.dump({"event": self.event, "balances": self.balances}, file)

@@ -1,4 +1,4 @@
-"""An outbox: a web service that answers at once and delivers its events later.
+"""An outbox: a web service that answers at once and delivers the events later.
 
     python outbox.py spool http://127.0.0.1:8080/batch --port 7001
     curl --data '{"order": 1}' http://127.0.0.1:7001/events
@@ -25,7 +25,7 @@ EVENT_BYTES_MAX = 1 << 20
 
 
 class Service(ThreadingHTTPServer):
-    """Threads share one ledger; their appends share syncs."""
+    """All threads share a ledger, and concurrent appends share syncs."""
 
     def __init__(self, port: int, ledger: Ledger) -> None:
         super().__init__(("127.0.0.1", port), Handler)
@@ -66,14 +66,14 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=7001, help="port of this service; 0 for any")
     options = parser.parse_args()
 
-    # A power cut would bring back events that were sent and removed; with "always" it does not.
+    # With "always", a power cut does not bring back sent and removed events.
     with (
         Ledger.open(options.spool, "a", durability="always") as ledger,
         Service(options.port, ledger) as service,
     ):
 
         def stop(_number: int, _frame: FrameType | None) -> None:
-            # shutdown() waits for serve_forever(), which this thread runs.
+            # shutdown() waits for serve_forever() of this thread.
             threading.Thread(target=service.shutdown).start()
 
         signal.signal(signal.SIGTERM, stop)

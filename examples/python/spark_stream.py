@@ -1,9 +1,9 @@
-"""A stream of Spark from one log to another: each large order exactly once, across restarts.
+"""A stream of Spark between two logs: each large order exactly once, across restarts.
 
     python spark_stream.py orders.wal large.wal checkpoint
 
-The checkpoint and the log of the results belong together: keep both, or delete both. Kill the
-program and start it again: it goes on where it was, and no order comes twice.
+The checkpoint and the log of the results belong together: keep both, or delete both. Kill and
+restart the program: the stream goes on, and no order comes twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 def start(
     spark: SparkSession, source: str, target: str, checkpoint: str, *, above: int, once: bool
 ) -> StreamingQuery:
-    """Start the query. ``once``: it ends when it has read all that is there now."""
+    """Start the query. With ``once``, the query ends after reading all present records."""
     text = f.decode("payload", "UTF-8")
     large = (
         spark.readStream.format("deedbook")

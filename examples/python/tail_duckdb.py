@@ -3,9 +3,9 @@
     python tail_duckdb.py orders.wal orders.duckdb
     duckdb orders.duckdb "SELECT count(*), sum(amount) FROM orders"
 
-Rows and the position after them are written in one transaction of DuckDB. So a tail that was killed
-goes on where its table ends. A consumer of the log keeps the records that the table lacks: the
-writer may drop the others (`wal.retain(consumed=True)`).
+The program writes the rows and the next position in one transaction of DuckDB. After a kill, the
+tail goes on at the end of the table. A consumer of the log keeps the records not yet in the table:
+the writer may drop the others (`wal.retain(consumed=True)`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ CONSUMER = "duckdb"
 
 
 def prepare(base: duckdb.DuckDBPyConnection, first: int) -> None:
-    """Create the tables unless they are there."""
+    """Create missing tables."""
     base.execute("CREATE TABLE IF NOT EXISTS orders (lsn BIGINT, id BIGINT, amount BIGINT)")
     base.execute("CREATE TABLE IF NOT EXISTS position (next BIGINT)")
     base.execute("INSERT INTO position SELECT ? WHERE NOT EXISTS (FROM position)", [first])
 
 
 def take(base: duckdb.DuckDBPyConnection, wal: Wal) -> int:
-    """Copy the records that are on stable storage and not in the table; return their number."""
+    """Copy the durable records missing in the table, and return the number."""
     [(start,)] = base.execute("SELECT next FROM position").fetchall()
     stop = wal.durable_end or wal.end
     if stop <= start:
         return 0
-    # DuckDB reads the record batches as they come: no row becomes a Python object.
+    # DuckDB reads the record batches directly: no row becomes a Python object.
     batches = pa.RecordBatchReader.from_stream(wal.batches(start, stop))
     base.register("records", batches)
     base.execute("BEGIN")

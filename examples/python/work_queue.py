@@ -1,14 +1,14 @@
-"""A work queue for one worker: jobs wait in a write-ahead log, and none is lost.
+"""A work queue for one worker: jobs wait in a write-ahead log, and no job is lost.
 
     python work_queue.py jobs.wal add 'resize photo 1'
     python work_queue.py jobs.wal work
 
-The worker's position is a consumer of the log, moved on after each job. A worker that is killed in
-the middle of a job does that job again: make your jobs safe to repeat.
+The worker's position is a consumer of the log, moved on after each job. After a kill in the middle
+of a job, the worker repeats the job: make your jobs safe to repeat.
 
-Take a database or a message broker instead if several workers share one queue, if jobs have
-priorities, delays or deadlines, if you cancel or search waiting jobs, or if the other jobs must not
-wait for one that fails. A log has one order, and a consumer has one position in it.
+Take a database or a message broker instead if several workers share a queue, if jobs have
+priorities, delays or deadlines, if you cancel or search waiting jobs, or if other jobs must not
+wait for a failing job. A log has one order, and a consumer has one position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORKER = "worker"
 
 
 def add(path: str, job: str) -> int:
-    """Append a job, on stable storage when this returns. One process at a time appends."""
+    """Append a job durably. One process at a time appends."""
     with Wal.open(path, "a", lock_timeout=10, retain_consumers=True) as wal:
         if WORKER not in wal.consumers():
             wal.set_consumer(WORKER, wal.head)  # from now on no job is dropped before it is done
@@ -31,9 +31,9 @@ def add(path: str, job: str) -> int:
 
 
 def work(path: str, do: Callable[[str], None], *, idle_seconds: float | None = None) -> int:
-    """Do the jobs in their order; return how many.
+    """Do the jobs in order, and return the number.
 
-    ``idle_seconds``: end after so long without a job.
+    ``idle_seconds``: end after this time without a job.
     """
     done = 0
     with Wal.open(path) as wal:

@@ -1,6 +1,6 @@
 """The pipeline on plain Structured Streaming: ``python pipeline.py FOLDER [--once]``.
 
-FOLDER has ``pipeline.json`` and ``gold.sql``; everything that is made comes into its ``streaming``.
+FOLDER has ``pipeline.json`` and ``gold.sql``. The pipeline writes to ``streaming`` in FOLDER.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
-    # The keys that were seen are on disk, not in the memory of the JVM.
+    # Keep known keys on disk, not in the memory of the JVM.
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"
     ".RocksDBStateStoreProvider",
-    # A run counts what it put into the quarantine by the progress of all its batches.
+    # A run counts the quarantined rows by the progress of all batches.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
-    # A kill before the first batch leaves a temporary file, which Spark would refuse for ever.
+    # A kill before the first batch leaves a temporary file, which Spark would refuse forever.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
 
 
 class Streaming:
-    """The queries of a pipeline, each with a checkpoint of its own."""
+    """The queries of a pipeline, each with a separate checkpoint."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
         self.spark = spark
@@ -69,7 +69,8 @@ class Streaming:
         return self.home / "bronze" / source
 
     def stages(self) -> list[dict[str, Callable[..., StreamingQuery]]]:
-        """What starts each query, by its name; a stage reads what those before it wrote."""
+        """The functions to start each query, by name. A stage reads the output of earlier
+        stages."""
         pipeline = self.pipeline
         rows = {one.name: one.stream(self.spark) for one in pipeline.sources}
         logs = [
@@ -96,13 +97,13 @@ class Streaming:
             self.spark.sql(query).write.mode("overwrite").parquet(str(self.home / "gold" / name))
 
     def _to_log(self, source: Source, rows: DataFrame, trigger: dict[str, Any]) -> StreamingQuery:
-        """Append the rows of each batch, in their order, to the log of a source."""
+        """Append the rows of each batch, in order, to the log of a source."""
         name = f"bronze/{source.name}"
         checkpoint = self.home / "checkpoints" / name
 
         def append(batch: DataFrame, number: int) -> None:
             query = json.loads((checkpoint / "metadata").read_text())["id"]
-            # The log knows the last batch, so one that Spark repeats after a kill is appended once.
+            # The log knows the last batch, and appends a batch repeated by Spark only once.
             options = {"txnAppId": name, "txnVersion": number, "txnQuery": query}
             ordered = batch.orderBy(*map(F.expr, source.order)).selectExpr("value AS payload")
             seen = Observation()
@@ -115,12 +116,12 @@ class Streaming:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _to_table(self, name: str, rows: DataFrame, trigger: dict[str, Any]) -> StreamingQuery:
-        """Append to a table of Parquet files, of which ``_spark_metadata`` says which count."""
+        """Append to a table of Parquet files; ``_spark_metadata`` lists the valid files."""
         checkpoint = self.home / "checkpoints" / name
         table = self.home / name
         has = _last(table / "_spark_metadata")
         if has > _last(checkpoint / "offsets"):
-            # Spark would take its new batches of these numbers for repeats, and write nothing.
+            # Spark would regard new batches with old numbers as repeats, and write nothing.
             raise RefusedError(
                 f"{table} has batches 0 to {has}, and no checkpoint is at {checkpoint} that knows"
                 " them: restore its last state, or remove both"
@@ -139,17 +140,17 @@ class Streaming:
 
 
 class RefusedError(Exception):
-    """Going on would lose rows, or bring them twice."""
+    """Going on would lose rows, or write rows twice."""
 
 
 def _last(folder: Path) -> int:
-    """The last batch that Spark noted in a folder; -1 for none."""
+    """The last batch noted by Spark in a folder; -1 for none."""
     names = [file.name.partition(".")[0] for file in folder.glob("[0-9]*")]
     return max(map(int, names), default=-1)
 
 
 def once(pipeline: Streaming) -> dict[str, int]:
-    """Take what is there now through all tables; returns the rows that each query wrote."""
+    """Process the present input through all tables. Returns the rows written by each query."""
     rows = {}
     for stage in pipeline.stages():
         started = {name: start({"availableNow": True}) for name, start in stage.items()}
@@ -161,7 +162,7 @@ def once(pipeline: Streaming) -> dict[str, int]:
 
 
 def written(query: StreamingQuery) -> int:
-    """The rows that the batches of a query wrote to a table."""
+    """The rows written to a table by the batches of a query."""
     return sum(
         one.observedMetrics["written"]["rows"]
         for one in query.recentProgress
@@ -170,7 +171,7 @@ def written(query: StreamingQuery) -> int:
 
 
 def for_ever(pipeline: Streaming, every: float) -> None:
-    """Run all queries at the same time, until one fails or this is ended."""
+    """Run all queries at the same time, until a query fails or the process ends."""
     trigger = {"processingTime": f"{every} seconds"}
     started = [start(trigger) for stage in pipeline.stages() for start in stage.values()]
     print(f"{len(started)} queries run", flush=True)
@@ -179,7 +180,7 @@ def for_ever(pipeline: Streaming, every: float) -> None:
 
 
 def alone(folder: Path) -> IO[bytes]:
-    """The lock of a pipeline: two runs would write the same batches. It ends with its process."""
+    """The lock of a pipeline, released with the process. Two runs would write the same batches."""
     lock = (folder / "lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +190,7 @@ def alone(folder: Path) -> IO[bytes]:
 
 
 def main() -> int:
-    """Run a pipeline; 1 if this run put rows into the quarantine, 2 if it failed."""
+    """Run a pipeline. Returns 1 if the run quarantined rows, 2 if the run failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--once", action="store_true", help="take what is there now, and end")
@@ -215,7 +216,7 @@ def main() -> int:
             for_ever(pipeline, asked.every)
         rows = once(pipeline)
     except Exception as error:
-        # What follows is the plan of the query.
+        # The rest of the message is the plan of the query.
         text = str(error).partition("=== Streaming Query ===")[0].rstrip()
         print(f"pipeline: {text}", file=sys.stderr)
         return 2

@@ -1,4 +1,5 @@
-"""Sources into logs, and into silver and quarantine; ``gold.sql`` beside this has the rest."""
+"""Sources into logs, and into silver and quarantine; ``gold.sql`` next to this file has the
+rest."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ pipeline = load(PROJECT.parent, spark)
 
 
 def sources() -> DataFrame:
-    """All sources. A sink is no table that others may read, so each flow reads them itself."""
+    """All sources. Other flows cannot read a sink, so each flow reads the sources."""
     return union([source.stream(spark) for source in pipeline.sources])
 
 
 def bronze(source: Source) -> None:
-    """Append a source to its log, which must be there: the log knows the last batch."""
+    """Append a source to an existing log, which knows the last batch."""
     name = f"bronze_{source.name}"
     log = PROJECT / "bronze" / source.name
     dp.create_sink(name, "deedbook", {"path": str(log), "log": source.bronze})
@@ -44,5 +45,5 @@ def silver() -> DataFrame:
 
 @dp.table
 def quarantine() -> DataFrame:
-    """The other rows: file or log, line or position in it, and the reason."""
+    """The other rows: file or log, line or position, and the reason."""
     return quarantine_of(sources(), pipeline)
