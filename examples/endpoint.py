@@ -263,8 +263,7 @@ class Endpoint:
             return self.script.popleft() if self.script else self.faults.choose(self._chance)
 
     def store(self, key: str | None, events: list[bytes]) -> bool:
-        """Store the events, unless the key was stored before. Returns whether the key was
-        stored."""
+        """Store the events, unless the key was stored before. Returns True for a repeated key."""
         with self.changed:
             known = None if key is None else self._keys.get(key)
             print_ = hash(tuple(events))
