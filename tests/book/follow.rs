@@ -16,7 +16,7 @@ fn next_event(
 }
 
 #[test]
-fn a_follower_waits_no_longer_than_asked_and_gives_new_deeds() {
+fn a_follower_obeys_timeouts_and_returns_new_deeds() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().durability(Durability::Manual);
     let writer = options.open(dir.path(), Mode::Create).unwrap();
@@ -86,7 +86,7 @@ fn a_follower_tells_not_yet_from_corrupt() {
 
 /// A follower waited a second for a long deed that held other deeds, and took the inner deeds for proof of damage.
 #[test]
-fn a_follower_waits_for_a_long_deed_that_holds_deeds() {
+fn a_follower_waits_for_a_half_written_deed() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path(), &Options::default(), &events(2, 30));
     let path = dir.path().join("book.log");

@@ -105,7 +105,7 @@ fn the_whole_golden_set_is_written_and_read() {
 }
 
 #[test]
-fn the_tests_own_encoder_agrees_with_the_golden_files() {
+fn the_test_encoder_matches_the_golden_files() {
     let events = golden_events();
     assert_eq!(fs::read(data("uip-packed-5/book.log")).unwrap(), log(1, &events));
     assert_eq!(fs::read(data("uip-packed-epoch100/book.log")).unwrap(), log(101, &events[..3]));
@@ -133,7 +133,7 @@ fn the_torn_log_ends_before_its_last_deed() {
 }
 
 #[test]
-fn the_log_damaged_in_the_middle_is_corrupt_and_read_past_the_damage() {
+fn a_log_damaged_inside_is_corrupt_yet_readable() {
     let dir = copy(&data("uip-packed-midcorrupt"));
     let report = check(dir.path(), &Options::default());
     assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Corrupt, 2, 41));

@@ -43,7 +43,7 @@ fn verdict(format: &dyn Format, path: &Path) -> (Verdict, u64, Vec<String>) {
 }
 
 #[test]
-fn what_is_appended_in_parts_has_the_bytes_of_what_is_appended_in_one() {
+fn payloads_appended_in_parts_have_the_same_bytes() {
     for format in KINDS {
         let kind = format.name();
         let dir = tempfile::tempdir().unwrap();
@@ -105,7 +105,7 @@ impl Read for Failing {
 
 // Promise: parts.
 #[test]
-fn a_payload_that_its_reader_cannot_give_leaves_the_log_as_it_was() {
+fn a_failing_payload_source_leaves_the_log_unchanged() {
     for format in KINDS {
         let kind = format.name();
         for given in [0, 10, (1 << 20) + 5] {
@@ -133,7 +133,7 @@ fn a_payload_that_its_reader_cannot_give_leaves_the_log_as_it_was() {
 /// With the last part, a damaged payload would look whole.
 // Promise: parts.
 #[test]
-fn the_last_part_of_a_damaged_payload_is_an_error() {
+fn reading_a_damaged_payload_ends_with_an_error() {
     let size = (3 << 20) + 7;
     for format in [&BOOK as &dyn Format, &SINGLE] {
         let kind = format.name();
@@ -169,7 +169,7 @@ fn stated(text: &str) -> String {
 }
 
 #[test]
-fn a_size_beyond_the_limit_is_refused_before_anything_is_read() {
+fn an_oversized_payload_is_refused_before_reading() {
     for format in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let log = open(format, &dir.path().join("log"), Mode::Create);
@@ -179,7 +179,7 @@ fn a_size_beyond_the_limit_is_refused_before_anything_is_read() {
 }
 
 #[test]
-fn a_payload_that_is_not_there_is_refused_with_both_ends() {
+fn a_missing_payload_is_refused_with_the_range() {
     let dir = tempfile::tempdir().unwrap();
     let book = Book::create(dir.path().join("book")).unwrap();
     let says = |error: deedbook::Error, text: &str| {
@@ -197,7 +197,7 @@ fn a_payload_that_is_not_there_is_refused_with_both_ends() {
 
 /// A reader keeps its payload while the writer appends.
 #[test]
-fn a_reader_of_a_payload_is_not_disturbed_by_appends() {
+fn appends_do_not_disturb_a_payload_reader() {
     let dir = tempfile::tempdir().unwrap();
     let (payload, mut got) = (bytes_of((2 << 20) + 3), Vec::new());
     for layout in [Layout::Packed, Layout::Slots] {

@@ -32,7 +32,7 @@ fn deed_saying(len: u64, trailer: u64, jam: &[u8]) -> Vec<u8> {
 
 // Promise: header.
 #[test]
-fn a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log() {
+fn a_nonempty_file_without_full_header_is_refused() {
     for len in 0..16 {
         let (storage, options) = with_log(&header(1)[..len]);
         refused(options.open(BOOK, Mode::Read), ErrorKind::NotALog);
@@ -50,7 +50,7 @@ fn a_file_shorter_than_the_header_is_refused_but_an_empty_one_is_a_new_log() {
 }
 
 #[test]
-fn a_first_number_without_deeds_is_an_empty_log_and_set_again_by_the_first_save() {
+fn the_first_save_resets_an_empty_logs_number() {
     let (storage, options) = with_log(&header(41));
     let book = options.open(BOOK, Mode::Append).unwrap();
     assert_eq!((book.bounds().unwrap(), book.epoch().unwrap()), (None, 40));
@@ -62,7 +62,7 @@ fn a_first_number_without_deeds_is_an_empty_log_and_set_again_by_the_first_save(
 }
 
 #[test]
-fn deeds_after_a_header_without_a_first_number_are_refused_for_writing() {
+fn writers_refuse_deeds_without_a_first_number() {
     let mut bytes = log(1, &[(1, b"x".to_vec()), (2, b"y".to_vec())]);
     bytes[8] = 0;
     let (storage, options) = with_log(&bytes);
@@ -74,7 +74,7 @@ fn deeds_after_a_header_without_a_first_number_are_refused_for_writing() {
 
 // Promise: lengths-lie.
 #[test]
-fn the_shortest_deed_has_an_empty_jam_and_a_length_below_four_is_no_deed() {
+fn a_deed_length_below_four_is_no_deed() {
     let good = log(1, &[(1, b"x".to_vec()), (2, Vec::new())]);
     assert_eq!(check(BOOK, &with_log(&good).1).records, 2);
     for len in 0..4 {
@@ -136,7 +136,7 @@ fn a_header_whose_numbers_overflow_is_refused() {
 /// Recovery cannot cut away a damaged header; reading and salvage still work.
 // Promise: header.
 #[test]
-fn a_damaged_header_is_refused_for_writing_and_salvaged() {
+fn writers_refuse_a_damaged_header_but_salvage_works() {
     let all = common::events(5, 40);
     for with_mark in [true, false] {
         for byte in [0, 3, 4, 7] {

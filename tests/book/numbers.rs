@@ -21,7 +21,7 @@ fn in_epoch(options: &Options, epoch: u64) -> Options {
 }
 
 #[test]
-fn a_batch_that_leaves_a_gap_or_repeats_a_number_is_refused() {
+fn a_batch_with_gap_or_repetition_is_refused() {
     let (storage, options) = memory();
     let book = options.open("/book", Mode::Append).unwrap();
     assert_eq!(book.append_batch(&batch(&[b"a", b"b"]), Some(1), Some(0)).unwrap(), 1);
@@ -37,7 +37,7 @@ fn a_batch_that_leaves_a_gap_or_repeats_a_number_is_refused() {
 }
 
 #[test]
-fn the_first_number_follows_the_epoch_however_it_is_given() {
+fn the_first_number_follows_every_kind_of_epoch() {
     let (_, options) = memory();
     let named = in_epoch(&options, 100).open("/named", Mode::Append).unwrap();
     assert_eq!((named.epoch().unwrap(), named.last().unwrap()), (100, 100));
@@ -78,7 +78,7 @@ fn only_canonical_names_are_epochs() {
 /// A log could be created with another epoch than the name of its directory. The log took events and could then never
 /// be opened again.
 #[test]
-fn an_epoch_other_than_the_directory_says_is_refused_before_anything_is_written() {
+fn an_epoch_contradicting_its_directory_writes_nothing() {
     let (storage, options) = memory();
     refused(in_epoch(&options, 7).open("/0i5", Mode::Append), ErrorKind::Contiguity);
     refused(in_epoch(&options, 7).open("/0i5", Mode::Create), ErrorKind::Contiguity);
@@ -92,7 +92,7 @@ fn an_epoch_other_than_the_directory_says_is_refused_before_anything_is_written(
 
 /// The same for an empty log in a renamed directory: the mark kept the old epoch.
 #[test]
-fn an_empty_log_in_a_renamed_directory_has_the_epoch_of_its_name() {
+fn a_renamed_empty_log_takes_the_names_epoch() {
     let dir = tempfile::tempdir().unwrap();
     let (old, new) = (dir.path().join("0i0"), dir.path().join("0i100"));
     make(&old, &Options::default(), &[]);
@@ -105,7 +105,7 @@ fn an_empty_log_in_a_renamed_directory_has_the_epoch_of_its_name() {
 
 /// The refusal came after the torn tail had been removed.
 #[test]
-fn a_log_under_a_wrong_name_is_refused_unchanged() {
+fn a_misnamed_log_is_refused_unchanged() {
     let (storage, options) = memory();
     make(Path::new("/book"), &options, &events(3, 30));
     let mut bytes = read_file(&storage, Path::new("/book/book.log"));
@@ -127,7 +127,7 @@ fn a_log_under_a_wrong_name_is_refused_unchanged() {
 /// The fuzzer found this: the first event in a header had rotted to almost 2^64. Salvage, which also copies deeds
 /// inside a damaged deed, counted beyond 2^64 and panicked.
 #[test]
-fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
+fn salvage_renumbers_from_1_instead_of_overflowing() {
     let (storage, options) = memory();
     let inner = [common::deed(2, b"two"), common::deed(3, b"three")].concat();
     let outer = [&[7; 9], &inner[..], &[7; 9]].concat();
@@ -146,7 +146,7 @@ fn salvage_numbers_deeds_from_1_if_the_header_leaves_no_room_for_them() {
 
 /// Both batches found the log empty, and the second batch was appended after the first batch's epoch.
 #[test]
-fn of_two_first_batches_at_once_only_one_has_its_epoch() {
+fn concurrent_first_batches_set_the_epoch_once() {
     for round in 0..500 {
         let (_, options) = memory();
         let book = options.open("/book", Mode::Create).unwrap();

@@ -46,7 +46,7 @@ fn with_log(files: &Files, bytes: &[u8]) -> (Memory, Options) {
 }
 
 #[test]
-fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
+fn only_acknowledged_recovery_truncates_to_the_mark() {
     let events = events(9, 40);
     // The writer must also use this mode, because only then it makes its marks durable.
     let files = died_under(Recovery::Acknowledged, &events, 4);
@@ -72,7 +72,7 @@ fn acknowledged_recovery_cuts_back_to_the_mark_and_valid_does_not() {
 /// Damage below the mark: only `spec` and `repair` remove the records, after saving them.
 // Promise: crash-in-repair.
 #[test]
-fn spec_recovery_and_repair_cut_below_the_mark_after_saving() {
+fn spec_recovery_and_repair_save_before_truncating() {
     let events = events(9, 40);
     let at = borders(&events);
     let files = died(&events, 6);
@@ -120,7 +120,7 @@ fn saving_a_tail_never_replaces_an_earlier_one() {
 /// Older marks do not say where the first deed begins. Read as byte 0, an older mark counted as another log's mark, and
 /// every opening read the whole log.
 #[test]
-fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() {
+fn an_older_mark_without_a_start_is_used() {
     let mut files = died(&events(5, 40), 4);
     for slot in files.bytes.get_mut(Path::new(MARK)).unwrap().chunks_mut(512) {
         slot[96..104].fill(0);
@@ -139,7 +139,7 @@ fn a_mark_that_does_not_say_where_the_first_deed_begins_counts_like_any_other() 
 
 /// Metadata of another size ended the salvage, and the empty copy blocked the next salvage.
 #[test]
-fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
+fn salvage_copies_all_deeds_despite_damaged_metadata() {
     let events = events(5, 40);
     let mut files = died(&events, 5);
     files.bytes.insert("/log/meta.bin".into(), vec![1; 255]);
@@ -152,7 +152,7 @@ fn metadata_that_is_damaged_keeps_no_deed_from_being_salvaged() {
 
 /// Salvage counted every deed after the first damage as lost, even the deeds that it copied.
 #[test]
-fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
+fn salvage_counts_only_deeds_after_the_end_lost() {
     let events = events(20, 40);
     let (files, borders) = (died(&events, 20), borders(&events));
     let mut bytes = log(1, &events);
@@ -167,7 +167,7 @@ fn a_salvage_past_damage_says_only_the_deeds_behind_the_cut_lost() {
 
 /// A damaged note of an earlier loss ended the salvage of a log without its end.
 #[test]
-fn a_damaged_note_of_a_loss_keeps_no_deed_of_a_cut_log_from_being_salvaged() {
+fn salvage_works_despite_a_damaged_loss_note() {
     let events = events(10, 40);
     let mut files = died(&events, 10);
     files.bytes.insert("/log/.deedbook/loss".into(), b"records".to_vec());
@@ -180,7 +180,7 @@ fn a_damaged_note_of_a_loss_keeps_no_deed_of_a_cut_log_from_being_salvaged() {
 /// The first event of a header is 0, and the mark says "empty": a power cut lost the header's sector before the first
 /// save returned. If a slot is damaged, the mark may be older than acknowledged deeds.
 #[test]
-fn deeds_without_a_header_are_kept_beside_an_older_mark() {
+fn an_older_mark_keeps_deeds_without_a_header() {
     let events = events(5, 40);
     let (storage, options) = memory();
     let book = options.open(BOOK, Mode::Create).unwrap();

@@ -24,7 +24,7 @@ fn bare(bytes: &[u8]) -> (Memory, Options) {
 /// A damaged length pointed at the start of the deed after next. Readers trusted the length, because an intact deed
 /// stood there: readers and salvage skipped the deed in between.
 #[test]
-fn a_damaged_length_that_points_at_a_later_deed_hides_none() {
+fn a_damaged_length_pointing_later_hides_no_deed() {
     let all = vec![event_of(1, 30), (2, vec![2; 16]), (3, vec![3; 8]), event_of(4, 30)];
     let at = borders(&all);
     let mut bytes = log(1, &all);
@@ -89,7 +89,7 @@ fn a_dropped_book_is_unlocked_at_once() {
 
 /// A range after damage could not be read with `Skip`: the search for the start of the range stopped at the damage.
 #[test]
-fn a_range_after_damage_is_read_when_damage_is_passed_over() {
+fn a_range_after_skipped_damage_is_read() {
     let (storage, options) = memory();
     let all = events(20, 50);
     make(Path::new(BOOK), &options, &all);
@@ -107,7 +107,7 @@ fn a_range_after_damage_is_read_when_damage_is_passed_over() {
 /// The layouts share one magic, and a checksummed slot at byte 0 or 4096 counted as `slots`. A payload with a slot in
 /// the right place made its own log unreadable.
 #[test]
-fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
+fn a_payload_with_a_slot_keeps_the_layout() {
     let mut slot = [&b"KOOB\x01\0\0\0"[..], &[0; 36]].concat();
     let sum = crc32(&slot);
     slot.extend(sum.to_le_bytes());
@@ -126,7 +126,7 @@ fn a_payload_that_holds_a_header_slot_does_not_change_the_layout() {
 /// lies at the place of the trailer. Because both agreed, the reader took the damaged deed for 8 bytes longer and left
 /// out the intact deed after it.
 #[test]
-fn a_damaged_length_that_meets_the_next_length_hides_no_deed() {
+fn a_length_copying_the_next_hides_no_deed() {
     let written = vec![(1, vec![1; 30]), (2, vec![2; 30]), (3, vec![3; 38]), (4, vec![4; 5])];
     let ends = borders(&written);
     let mut bytes = log(1, &written);
@@ -167,7 +167,7 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
 /// was never synced has no deed to identify it, so its mark counted as another log's mark, and the torn tail was
 /// refused as damage.
 #[test]
-fn a_device_with_another_number_does_not_make_a_mark_foreign() {
+fn a_new_device_number_keeps_the_mark_valid() {
     let dir = tempfile::tempdir().unwrap();
     let (log_path, mark_path) = (dir.path().join("book.log"), dir.path().join(".deedbook/mark"));
     let options = Options::new().durability(Durability::Manual);

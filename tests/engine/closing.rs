@@ -184,7 +184,7 @@ fn closing_that_failed_fails_again() {
 /// The mark's write or sync failed once, for example on a full disk, so the mark stayed closed.
 /// Closing concluded from the closed mark that nobody had appended, and synced nothing.
 #[test]
-fn closing_syncs_what_was_appended_though_the_mark_could_not_be_opened() {
+fn closing_syncs_appends_after_the_mark_failed() {
     for kind in KINDS {
         for call in [Call::Write, Call::Sync] {
             let disk = Sim::new();
@@ -226,7 +226,7 @@ impl io::Read for Slow {
 /// A sync failed while another thread was writing a record, and closing let the next writer in. The
 /// record overwrote the next writer's commits, or its rollback removed them.
 #[test]
-fn closing_a_poisoned_log_waits_for_what_is_being_written() {
+fn closing_a_poisoned_log_waits_for_running_appends() {
     for kind in KINDS {
         for ends_well in [true, false] {
             let HeldUp { disk, log, leader, go_on } = held_up(kind, |log| log.sync());

@@ -26,7 +26,7 @@ fn found(files: &[(&str, &[u8])]) -> Vec<String> {
 }
 
 #[test]
-fn an_intact_record_proves_a_ledger_and_a_name_does_not() {
+fn records_prove_a_ledger_and_names_do_not() {
     let whole = file_of(&events(0..3, 40));
     assert_eq!(found(&[("0-events", &whole)]), ["events"]);
     assert_eq!(found(&[("4-a-b", &whole), ("0-events", &whole)]), ["a-b", "events"]);
@@ -57,7 +57,7 @@ fn a_record_after_damage_proves_it_as_well() {
 }
 
 #[test]
-fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
+fn counter_proves_a_ledger_without_files() {
     let (memory, options) = memory();
     let ledger = options.clone().open(small(DIR, 1000)).unwrap();
     ledger.append(b"1").unwrap();
@@ -76,7 +76,7 @@ fn a_counter_proves_a_ledger_whose_files_were_all_sent() {
 /// A kill while the counter was stored left a temporary file. Discovery reported a second ledger `events.tmp`, and
 /// every reader asked for the base.
 #[test]
-fn what_a_kill_leaves_of_a_counter_is_no_second_ledger() {
+fn temporary_counter_file_is_no_second_ledger() {
     for k in 1.. {
         let disk = Sim::new();
         disk.inject(Fault::once(k, What::Crash));
@@ -98,7 +98,7 @@ fn what_a_kill_leaves_of_a_counter_is_no_second_ledger() {
 
 /// Storing the counter of `events` removed the counter of `events.tmp`, whose indexes began again at 0.
 #[test]
-fn a_base_that_ends_as_a_temporary_file_does_keeps_its_counter() {
+fn base_ending_in_tmp_keeps_its_counter() {
     let (_, options) = memory();
     let send = |base: &str| {
         let ledger = options.clone().open(LedgerConfig::lines(DIR, base)).unwrap();
@@ -114,7 +114,7 @@ fn a_base_that_ends_as_a_temporary_file_does_keeps_its_counter() {
 
 /// A reader that tracks files by index skipped all files of a ledger whose numbers began again.
 #[test]
-fn the_next_index_is_known_by_files_and_counter() {
+fn next_index_follows_files_and_counter() {
     let (memory, options) = memory();
     memory.create_dir(Path::new(DIR)).unwrap();
     let next = |path: &str| options.contents(path, Some("events")).unwrap().next_index().unwrap();
@@ -201,7 +201,7 @@ fn parts_of_a_file_are_its_records() {
 }
 
 #[test]
-fn the_files_of_a_ledger_are_walked_as_one() {
+fn cursor_walks_all_files_of_a_ledger() {
     let (memory, options) = memory();
     memory.create_dir(Path::new(DIR)).unwrap();
     let whole = file_of(&events(0..3, 40));

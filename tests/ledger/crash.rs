@@ -89,7 +89,7 @@ fn every_short_history_survives_every_crash() {
 /// durable event.
 // Promise: ledger-power-loss.
 #[test]
-fn an_interval_makes_durable_without_another_call_and_survives_crashes() {
+fn interval_syncs_without_a_call_and_survives_crashes() {
     let mut explorer = Explorer::default();
     for history in all_after("", 2, STEPS) {
         let mut run = Run::new(Durability::Interval(Duration::from_millis(2)));

@@ -13,7 +13,7 @@ use crate::support::report;
 
 // Promise: ledger-damage.
 #[test]
-fn a_file_cut_at_every_byte_sends_the_records_before_the_cut() {
+fn file_cut_anywhere_sends_records_before_the_cut() {
     let bytes = file_of(&events(0..12, 70));
     for cut in 0..=bytes.len() {
         judge(&bytes[..cut], &format!("cut at {cut}"));
@@ -53,7 +53,7 @@ fn every_single_bit_flipped_costs_one_record() {
 /// Long files, over several blocks of the scanner, with damage of every kind at random places.
 // Promise: ledger-damage.
 #[test]
-fn sectors_that_are_lost_or_repeated_never_make_a_record() {
+fn lost_or_repeated_sectors_never_make_a_record() {
     let seed = report::number("DEEDBOOK_SEED", 1);
     // No record fits into a repeated sector.
     let rest = |n| (0..600).map(|i| mix(mix(n) ^ i) as u8).collect::<Vec<_>>();
@@ -118,7 +118,7 @@ fn a_shortened_length_leads_to_no_record_inside() {
 /// The payload of a torn record contained intact records and a damaged one. The fetch took the inner records after the
 /// damage for the file's own.
 #[test]
-fn damage_inside_a_torn_record_proves_nothing_after_it() {
+fn damage_inside_torn_record_proves_nothing_after_it() {
     let inner = [file_of(&events(50..52, 0)), vec![0xee; 30], file_of(&events(52..54, 0))].concat();
     let outer = record(&[&inner[..], b"the rest"].concat());
     let whole = file_of(&events(0..2, 0));
@@ -149,7 +149,7 @@ fn lengths_that_lie_are_damage() {
 /// The search for intact records in a hostile file ends before it becomes quadratic. A rescue gave up at the same byte,
 /// and the file was removed with its last event.
 #[test]
-fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
+fn file_too_hard_to_search_is_quarantined() {
     let mut hard = Vec::new();
     (0..300_000).for_each(|_| hard.extend([900_000_u32.to_le_bytes(), [0xee; 4]].concat()));
     let bytes = [file_of(&events(0..2, 0)), hard, file_of(&events(2..3, 0))].concat();
@@ -162,7 +162,7 @@ fn a_file_that_is_too_hard_to_search_goes_to_the_quarantine() {
 /// A record beyond the limit with a valid checksum is an event, not a torn tail: `stop` and `skip` removed the file.
 // Promise: ledger-lengths-lie.
 #[test]
-fn a_record_beyond_the_limit_goes_to_the_quarantine() {
+fn record_beyond_the_limit_is_quarantined() {
     let long = vec![b'x'; (1 << 20) + 1];
     for on_corrupt in [OnCorrupt::Quarantine, OnCorrupt::Skip, OnCorrupt::Stop] {
         for after in 0..2 {
@@ -184,7 +184,7 @@ fn a_record_beyond_the_limit_goes_to_the_quarantine() {
 /// A rescue of the quarantine looked for the limit in the quarantine's own `.deedbook`, which nothing writes. The
 /// rescue left out intact records above the usual limit.
 #[test]
-fn a_rescue_of_the_quarantine_goes_by_the_limit_of_its_ledger() {
+fn salvage_of_quarantine_uses_the_ledgers_limit() {
     let (memory, options) = memory();
     let (first, long) = (event(0, 0), vec![b'x'; (1 << 20) + 1]);
     let all = [&first[..], b"damaged", &long].map(<[u8]>::to_vec);

@@ -74,7 +74,7 @@ impl Between for Denied {
 
 /// One file of root's, with the mode 0600, made a sync and every later append fail.
 #[test]
-fn a_file_of_another_user_is_no_obstacle_to_a_sync() {
+fn another_users_file_does_not_fail_a_sync() {
     let shared = Shared::with_a_file_of_another();
     let ledger = shared.open();
     ledger.append_many(events(4..13, 0)).unwrap();
@@ -85,7 +85,7 @@ fn a_file_of_another_user_is_no_obstacle_to_a_sync() {
 
 /// A process without its former rights could not open the file. A sync would have acknowledged the file.
 #[test]
-fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
+fn sync_fails_until_the_store_opens_its_file() {
     let shared = Shared::with_a_file_of_another();
     let ledger = shared.open();
     ledger.append_many(events(4..13, 0)).unwrap();
@@ -103,7 +103,7 @@ fn a_file_of_its_own_that_a_store_may_not_open_is_an_error_until_it_may() {
 
 /// Linux reports a failed sync once. A second sync would have acknowledged the unsynced records.
 #[test]
-fn a_sync_that_fails_refuses_every_later_append_also_without_durability() {
+fn failed_sync_refuses_later_appends_without_durability() {
     let shared = Shared::new();
     let ledger = shared.open();
     ledger.append_many(events(0..4, 0)).unwrap();
@@ -132,7 +132,7 @@ fn a_full_ledger_drops_what_it_can() {
 /// The error did not say that the record is not there. After a retry, the caller could not know whether the ledger has
 /// the record twice.
 #[test]
-fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() {
+fn full_ledger_reports_the_cause_and_appends_nothing() {
     let shared = Shared::with_a_file_of_another();
     let other = on(shared.storage.clone()).open(small(DIR, 2000)).unwrap();
     other.append_many(events(4..33, 0)).unwrap();
@@ -147,7 +147,7 @@ fn a_full_ledger_that_can_drop_nothing_says_why_and_that_nothing_was_appended() 
 /// A file that could not be removed took nearly all of the limit. The store dropped its own events one after the other,
 /// and the append failed all the same.
 #[test]
-fn a_full_ledger_drops_nothing_where_that_is_not_enough() {
+fn full_ledger_drops_nothing_if_not_enough() {
     let shared = Shared::new();
     let large = file_of(&events(0..28, 0));
     put(&shared.storage, 0, &large);
@@ -183,7 +183,7 @@ fn a_reset_removes_all_that_it_can() {
 /// A store that could not read the limit of its ledger took a longer record for damage, and moved an intact file to the
 /// quarantine.
 #[test]
-fn a_store_that_may_not_read_the_limit_touches_no_file() {
+fn store_denied_its_limit_changes_no_file() {
     let (shared, long) = (Shared::new(), vec![b'x'; (1 << 20) + 1]);
     let options = on(shared.storage.clone()).record_bytes_max(2 << 20);
     options.open(small(DIR, 100)).unwrap().append(&long).unwrap();

@@ -78,7 +78,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
 
 // Promise: ledger-call-fails.
 #[test]
-fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
+fn failed_calls_lose_no_acknowledged_record() {
     let (mut met, mut failures) = (Met::default(), Vec::new());
     for (script, durability) in SCRIPTS.iter().flat_map(|s| DURABILITIES.map(|d| (s, d))) {
         let durability: Durability = durability.parse().unwrap();
@@ -116,7 +116,7 @@ fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
 /// After a short write, a reader could take the next bytes of the file for a part of the record.
 // Promise: ledger-call-fails.
 #[test]
-fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
+fn file_gets_no_append_after_failed_write() {
     for what in [What::Error(Io::Other), What::Partial(Io::StorageFull), What::Short, What::Zero] {
         let (disk, ledger) = on_a_disk(Durability::None);
         ledger.append(&event(0, 0)).unwrap();
@@ -133,7 +133,7 @@ fn after_a_failed_or_short_write_the_file_is_never_appended_to_again() {
 
 /// Each append on a full disk used up an index: readers took the gap for lost files.
 #[test]
-fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
+fn full_disk_leaves_no_gap_in_the_indexes() {
     let disk = Sim::new();
     let ledger = options(&disk, Durability::None).open(small(DIR, 100)).unwrap();
     ledger.append(&event(0, 80)).unwrap();
@@ -152,7 +152,7 @@ fn files_that_a_full_disk_took_back_leave_no_gap_in_the_indexes() {
 /// Each append on a full disk left an empty file, and in the end used up all inodes.
 // Promise: ledger-full.
 #[test]
-fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
+fn full_disk_gets_no_files_and_appends_resume() {
     let (disk, ledger) = on_a_disk(Durability::None);
     disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
     for number in 0..50 {
@@ -168,7 +168,7 @@ fn a_full_disk_gets_no_files_and_appends_go_on_once_there_is_room() {
 
 // Promise: ledger-fsync-fails.
 #[test]
-fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
+fn failed_sync_refuses_appends_but_allows_sending() {
     for durability in [Durability::Always, Durability::Rotate] {
         let (disk, ledger) = on_a_disk(durability);
         ledger.append_many(events(0..2, 0)).unwrap();
@@ -193,7 +193,7 @@ fn a_failed_sync_refuses_every_later_append_and_what_is_there_can_be_sent() {
 
 /// The error was a short write, without the number of a full disk.
 #[test]
-fn a_short_write_on_a_full_disk_has_its_number() {
+fn short_write_on_a_full_disk_reports_enospc() {
     let (disk, ledger) = on_a_disk(Durability::None);
     disk.inject(Fault::once(1, What::Short).of(Call::Write));
     disk.inject(Fault::once(2, What::Error(Io::StorageFull)).of(Call::Write));
@@ -207,7 +207,7 @@ fn a_short_write_on_a_full_disk_has_its_number() {
 /// On a full disk, the next index cannot be stored. Fetches failed, so the sender could not make room.
 // Promise: ledger-full.
 #[test]
-fn what_a_full_disk_holds_is_sent_and_makes_room() {
+fn sending_from_a_full_disk_frees_space() {
     for durability in [Durability::None, Durability::Always] {
         let (disk, ledger) = on_a_disk(durability);
         ledger.append(&event(0, 0)).unwrap();
@@ -244,7 +244,7 @@ fn what_a_full_disk_holds_is_sent_and_makes_room() {
 
 /// The store ignored a counter that it could not open or read, and used a sent index again.
 #[test]
-fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
+fn index_never_repeats_after_an_unreadable_counter() {
     for why in [Io::Other, Io::PermissionDenied] {
         let mut refusals = 0;
         for k in 1..10 {
@@ -274,7 +274,7 @@ fn no_index_comes_again_after_a_counter_that_cannot_be_opened() {
 /// An append failed if another program took the name after the directory was listed. A disk too full for a new file was
 /// reported as a lock.
 #[test]
-fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
+fn taken_name_is_skipped_and_full_disk_reported() {
     let mut passed_over = 0;
     for k in 1..8 {
         let (disk, ledger) = on_a_disk(Durability::None);
@@ -298,7 +298,7 @@ fn a_taken_name_is_passed_over_and_a_full_disk_is_told() {
 /// A batch that fails in its second file is partly in the ledger.
 // Promise: ledger-call-fails.
 #[test]
-fn a_batch_that_is_there_in_part_says_so() {
+fn partly_stored_batch_reports_unknown_durability() {
     let (disk, ledger) = on_a_disk(Durability::None);
     disk.inject(Fault::once(3, What::Error(Io::StorageFull)).of(Call::Write));
     let error = refused(ledger.append_many(events(0..7, 0)), ErrorKind::Io);
@@ -310,7 +310,7 @@ fn a_batch_that_is_there_in_part_says_so() {
 /// One unreadable file would have kept all later files from being sent.
 // Promise: ledger-call-fails.
 #[test]
-fn a_file_that_cannot_be_read_holds_up_no_other() {
+fn unreadable_file_blocks_no_other_file() {
     let (disk, ledger) = on_a_disk(Durability::None);
     ledger.append_many(events(0..6, 0)).unwrap();
     disk.inject(Fault::once(1, What::Error(Io::Other)).of(Call::Read));
@@ -325,7 +325,7 @@ fn a_file_that_cannot_be_read_holds_up_no_other() {
 
 /// The file could not go to the quarantine, and no fetch returned anything.
 #[test]
-fn a_torn_file_on_a_full_disk_holds_up_no_other() {
+fn torn_file_blocks_no_other_on_full_disk() {
     let (disk, ledger) = on_a_disk(Durability::None);
     put(&disk, 0, &file_of(&events(0..1, 0))[..20]);
     ledger.append(&event(1, 0)).unwrap();
@@ -339,7 +339,7 @@ fn a_torn_file_on_a_full_disk_holds_up_no_other() {
 
 /// If the next index could not be read, the removal emptied the file, as on a full disk.
 #[test]
-fn a_removal_that_fails_leaves_the_file_as_it_was() {
+fn failed_removal_leaves_the_file_unchanged() {
     let (disk, ledger) = on_a_disk(Durability::None);
     ledger.append_many(events(0..3, 0)).unwrap();
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
@@ -351,7 +351,7 @@ fn a_removal_that_fails_leaves_the_file_as_it_was() {
 
 /// A full ledger could not drop the file being written, and no sync reached the file any more.
 #[test]
-fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
+fn file_is_synced_after_its_drop_failed() {
     let disk = Sim::new();
     let options = on(disk.clone()).durability(Durability::Bytes(1 << 30));
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
@@ -371,7 +371,7 @@ fn a_file_that_could_not_be_dropped_is_synced_all_the_same() {
 
 /// Another store may remove a file after the open and before the lock.
 #[test]
-fn a_file_that_goes_before_it_is_locked_is_no_error() {
+fn file_removed_before_its_lock_is_no_error() {
     let mut passed_over = 0;
     for k in 1..6 {
         let (disk, ledger) = on_a_disk(Durability::None);

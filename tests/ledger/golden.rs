@@ -38,7 +38,7 @@ fn copy(name: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn every_golden_file_gives_the_records_and_bodies_of_the_manifest() {
+fn golden_files_give_the_manifests_records_and_bodies() {
     for case in manifest() {
         let name = case["name"].as_str().unwrap();
         let expected = case["expect"].as_object().unwrap();
@@ -118,7 +118,7 @@ fn names_outside_the_grammar_are_left_alone() {
 }
 
 #[test]
-fn a_file_with_damage_in_the_middle_is_sent_as_the_option_says() {
+fn on_corrupt_decides_how_damaged_files_are_sent() {
     let bytes = fs::read(data().join("midcorrupt/0-events")).unwrap();
     for (on_corrupt, sent, kept) in
         [(OnCorrupt::Quarantine, 1, true), (OnCorrupt::Skip, 4, false), (OnCorrupt::Stop, 1, false)]

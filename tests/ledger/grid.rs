@@ -36,7 +36,7 @@ fn places(options: &Options, split_bytes: Option<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn damage_at_the_beginning_in_the_middle_and_at_the_end_has_one_answer() {
+fn all_readers_agree_about_damage_anywhere() {
     let all = events(0..8, 60);
     let whole = file_of(&all);
     let edges: Vec<usize> = (0..=all.len()).map(|count| file_of(&all[..count]).len()).collect();

@@ -13,7 +13,7 @@ use crate::support::prelude::*;
 
 // Promise: ledger-several.
 #[test]
-fn a_file_being_written_or_leased_is_left_out_by_others() {
+fn fetch_skips_files_that_others_write_or_lease() {
     let dir = tempfile::tempdir().unwrap();
     let open = || LedgerStore::new(small(dir.path(), 1000)).unwrap();
     let (one, two) = (open(), open());
@@ -42,7 +42,7 @@ fn a_file_being_written_or_leased_is_left_out_by_others() {
 /// Eight threads on two handles append, and a third handle sends: each event once.
 // Promise: ledger-several.
 #[test]
-fn threads_that_append_and_one_that_sends_lose_nothing_and_repeat_nothing() {
+fn threads_append_and_send_each_event_once() {
     const EACH: u64 = 3000;
     for durability in [Durability::None, Durability::Rotate] {
         let dir = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn a_directory_held_by_another_is_waited_for() {
 }
 
 #[test]
-fn a_ledger_of_another_base_in_the_same_directory_is_another_ledger() {
+fn bases_in_one_directory_are_separate_ledgers() {
     let (_, options) = memory();
     let config = |base: &str| deedbook::ledger::LedgerConfig::lines(DIR, base);
     let (a, b) = (options.open(config("a")).unwrap(), options.open(config("b-a")).unwrap());
@@ -153,7 +153,7 @@ fn what_is_no_regular_file_is_left_alone() {
 /// Another program removed the file of a store: no sender can fetch records synced into the file.
 // Promise: ledger-fsync-fails.
 #[test]
-fn a_sync_into_a_file_that_was_removed_is_an_error() {
+fn sync_into_a_removed_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().durability(Durability::Always);
     let ledger = options.open(small(dir.path(), 1000)).unwrap();
@@ -168,7 +168,7 @@ fn a_sync_into_a_file_that_was_removed_is_an_error() {
 
 /// A sync poisoned the store if a sender finished, sent and removed the file meanwhile.
 #[test]
-fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
+fn file_sent_during_its_sync_is_no_loss() {
     let storage = Hooked::default();
     let options = on(storage.clone()).durability(Durability::Always);
     let ledger = options.open(small(DIR, 1000)).unwrap();
@@ -190,7 +190,7 @@ fn a_file_that_was_sent_while_it_was_synced_is_no_loss() {
 /// Another thread finished the file being written before the sync reached the file. With durability none, no file is
 /// noted, and the sync acknowledged records that a power cut lost.
 #[test]
-fn a_file_that_is_finished_during_a_sync_is_synced() {
+fn file_finished_during_a_sync_is_synced() {
     let storage = Hooked::default();
     let options = on(storage.clone()).durability(Durability::None);
     let open = || options.open(small(DIR, 1000)).unwrap();
@@ -221,7 +221,7 @@ fn a_file_that_is_finished_during_a_sync_is_synced() {
 
 /// An event loop makes this call.
 #[test]
-fn an_append_that_must_not_wait_writes_once_or_not_at_all() {
+fn try_append_writes_once_or_not_at_all() {
     let durabilities = ["none", "rotate", "manual", "always", "bytes:200", "interval:3600000"];
     for (durability, limit) in durabilities.iter().flat_map(|d| [(d, None), (d, Some(1 << 20))]) {
         let (storage, calls) = (Hooked::default(), Arc::new(Mutex::new(Vec::new())));
@@ -258,7 +258,7 @@ fn fetch_count(storage: &dyn Storage) -> usize {
 }
 
 #[test]
-fn an_append_that_must_not_wait_does_not_wait_for_another_thread() {
+fn try_append_does_not_wait_for_a_thread() {
     let (storage, turn) = (Hooked::default(), Arc::new(std::sync::Barrier::new(2)));
     let ledger = on(storage.clone()).open(small(DIR, 1000)).unwrap();
     ledger.append(&event(0, 0)).unwrap();
@@ -282,7 +282,7 @@ fn an_append_that_must_not_wait_does_not_wait_for_another_thread() {
 }
 
 #[test]
-fn a_batch_appended_unsynced_waits_for_the_sync_of_its_caller() {
+fn append_unsynced_leaves_the_sync_to_its_caller() {
     let (storage, syncs) = (Hooked::default(), Arc::new(Mutex::new(0)));
     let options = on(storage.clone()).durability(Durability::Always);
     let ledger = options.open(small(DIR, 10_000)).unwrap();

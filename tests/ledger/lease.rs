@@ -27,7 +27,7 @@ fn two_senders(options: &Options) -> (LedgerStore, LedgerStore) {
 }
 
 #[test]
-fn a_fetch_passes_over_files_that_another_store_leased() {
+fn fetch_skips_files_that_another_store_leased() {
     let (_, options) = memory();
     let (one, two) = two_senders(&options);
     assert_eq!(indexes(&one, Some(2)), (vec![0, 1], true));
@@ -55,7 +55,7 @@ fn releasing_closing_or_dropping_gives_leases_back() {
 }
 
 #[test]
-fn a_lease_ends_with_its_file_and_with_a_reset() {
+fn lease_ends_with_its_file_or_a_reset() {
     let (_, options) = memory();
     let (one, two) = two_senders(&options);
     assert_eq!(indexes(&one, None).0.len(), 4);
@@ -67,7 +67,7 @@ fn a_lease_ends_with_its_file_and_with_a_reset() {
 }
 
 #[test]
-fn a_lease_is_open_to_its_user_alone_and_goes_at_the_end() {
+fn lease_is_private_and_removed_on_close() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().file_mode(0o644);
     let ledger = options.open(small(dir.path(), 1000)).unwrap();

@@ -24,7 +24,7 @@ fn held(storage: &dyn Storage) -> usize {
 
 // Promise: ledger-full.
 #[test]
-fn a_full_ledger_rejects_and_keeps_what_it_has() {
+fn full_ledger_rejects_appends_and_keeps_its_events() {
     let (memory, ledger) = limited(WhenFull::Reject);
     let fitting = events(0..31, 0);
     fitting.iter().for_each(|payload| {
@@ -57,7 +57,7 @@ fn a_full_ledger_rejects_and_keeps_what_it_has() {
 
 // Promise: ledger-full.
 #[test]
-fn a_full_ledger_drops_the_oldest_and_counts_them() {
+fn full_ledger_drops_and_counts_the_oldest_events() {
     let (memory, ledger) = limited(WhenFull::DropOldest);
     for number in 0..500 {
         match number % 7 {
@@ -107,7 +107,7 @@ fn the_only_file_is_dropped_at_last() {
 }
 
 #[test]
-fn more_than_the_limit_at_once_is_too_large() {
+fn batch_larger_than_the_limit_is_too_large() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (_, ledger) = limited(when_full);
         ledger.append(&event(0, 0)).unwrap();
@@ -121,7 +121,7 @@ fn more_than_the_limit_at_once_is_too_large() {
 }
 
 #[test]
-fn what_was_there_before_counts_and_a_reader_of_a_dropped_file_goes_on() {
+fn existing_files_count_and_readers_survive_a_drop() {
     let (memory, options) = memory();
     put(&memory, 4, &file_of(&events(0..25, 0)));
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
@@ -149,7 +149,7 @@ fn as_many_files_are_dropped_as_it_takes() {
 
 /// A count from before another store sent everything made the store drop newer events.
 #[test]
-fn what_another_store_sent_makes_room_before_anything_is_dropped() {
+fn files_sent_by_another_store_make_room() {
     let (memory, ledger) = limited(WhenFull::DropOldest);
     let sender = on(memory).open(small(DIR, 100)).unwrap();
     ledger.append_many(events(0..28, 0)).unwrap();
@@ -165,7 +165,7 @@ fn what_another_store_sent_makes_room_before_anything_is_dropped() {
 
 /// The store did not count the files dropped before the error. The next append dropped as much again.
 #[test]
-fn a_drop_that_failed_in_part_counts_what_went() {
+fn partly_failed_drop_counts_the_dropped_files() {
     let disk = Sim::new();
     let options = on(disk.clone()).durability(Durability::None);
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
@@ -198,7 +198,7 @@ fn what_goes_to_the_quarantine_makes_room() {
 }
 
 #[test]
-fn the_file_being_written_stays_where_dropping_a_later_one_is_enough() {
+fn drop_spares_the_active_file_if_possible() {
     let (memory, options) = memory();
     let full = options.clone().bytes_total_max(992).when_full(WhenFull::DropOldest);
     let ledger = full.open(small(DIR, 992)).unwrap();
@@ -214,7 +214,7 @@ fn the_file_being_written_stays_where_dropping_a_later_one_is_enough() {
 }
 
 #[test]
-fn an_append_that_must_not_wait_looks_at_no_other_file() {
+fn try_append_opens_no_other_file() {
     let (_, ledger) = limited(WhenFull::Reject);
     ledger.append(&event(0, 0)).unwrap();
     assert!(ledger.try_append(&event(1, 0)).unwrap().is_some());
@@ -226,7 +226,7 @@ fn an_append_that_must_not_wait_looks_at_no_other_file() {
 }
 
 #[test]
-fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
+fn try_append_drops_and_rejects_nothing() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (memory, options) = memory();
         put(&memory, 0, &file_of(&events(50..60, 0)));
@@ -244,7 +244,7 @@ fn an_append_that_must_not_wait_drops_and_rejects_nothing() {
 
 /// After each removal the next append opened every file in the ledger: draining took quadratic time.
 #[test]
-fn the_next_append_after_a_removal_opens_no_other_file_where_it_fits() {
+fn append_after_a_removal_opens_no_other_file() {
     let (memory, opened) = (Memory::new(), Arc::new(AtomicUsize::new(0)));
     let storage = watched(Arc::new(memory.clone()), {
         let opened = opened.clone();

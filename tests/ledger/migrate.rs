@@ -61,7 +61,7 @@ const EVENTS: [&str; 6] = [
 ];
 
 #[test]
-fn the_files_that_the_real_store_wrote_come_over() {
+fn files_of_the_real_store_migrate_completely() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/directory_store");
     let (memory, options) = memory();
     let (mut names, mut texts) = (Vec::new(), String::new());
@@ -90,7 +90,7 @@ fn the_files_that_the_real_store_wrote_come_over() {
 }
 
 #[test]
-fn whatever_a_store_may_leave_after_the_events_is_the_end() {
+fn every_ending_that_a_store_leaves_is_accepted() {
     let torn = &FOOTER[..30];
     for end in [
         String::new(),
@@ -128,7 +128,7 @@ fn whatever_a_store_may_leave_after_the_events_is_the_end() {
 
 /// A footer closes a torn array, or an object around an array: the result looks like an event.
 #[test]
-fn a_torn_event_that_a_footer_seems_to_complete_is_not_taken() {
+fn torn_event_before_a_footer_is_not_migrated() {
     for (torn, name) in [
         ("[1,2", "an array"),
         ("[[1],[2]", "arrays"),
@@ -193,7 +193,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn damage_at_any_byte_leaves_the_events_before_it_and_no_byte_is_lost() {
+fn migration_keeps_events_before_damage_and_every_byte() {
     let text = format!("{}{FOOTER}", batch(&EVENTS));
     let ends: Vec<_> = (1..=EVENTS.len()).map(|count| batch(&EVENTS[..count]).len()).collect();
     for at in 0..text.len() {
@@ -229,7 +229,7 @@ fn damage_at_any_byte_leaves_the_events_before_it_and_no_byte_is_lost() {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_keeps_the_events_that_are_complete() {
+fn file_cut_anywhere_migrates_its_complete_events() {
     let text = batch(&EVENTS);
     for cut in 0..=text.len() {
         for footers in [0, 1, 2] {
@@ -247,7 +247,7 @@ fn a_file_cut_at_any_byte_keeps_the_events_that_are_complete() {
 }
 
 #[test]
-fn files_go_by_number_and_names_outside_the_grammar_are_nobody_s() {
+fn files_migrate_by_number_and_other_names_stay() {
     let (memory, options) = memory();
     for name in ["10-events.temp", "9-events.temp", "2-events", "11-events"] {
         old(&memory, name, batch(&[&format!("\"{name}\"")]));
@@ -267,7 +267,7 @@ fn files_go_by_number_and_names_outside_the_grammar_are_nobody_s() {
 }
 
 #[test]
-fn a_look_beforehand_changes_nothing_and_says_what_would_happen() {
+fn dry_migration_changes_nothing_and_reports_the_result() {
     let (memory, options) = memory();
     old(&memory, "1-events.temp", batch(&EVENTS) + FOOTER);
     old(&memory, "2-events", batch(&["{}", "{"]));
@@ -308,7 +308,7 @@ fn what_cannot_be_migrated_is_refused() {
 
 /// The process crashes or the power fails at each call of a migration, and a second run completes it.
 #[test]
-fn a_migration_cut_off_at_any_call_loses_nothing_and_repeats_one_file_at_most() {
+fn interrupted_migration_loses_nothing_and_repeats_one_file() {
     let disk = Sim::new();
     let files = [("1-events.temp", &EVENTS[..3], FOOTER), ("2-events", &EVENTS[3..], ",{\"torn")];
     for (name, events, end) in files {
@@ -396,7 +396,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_json_is_what_another_parser_takes_for_it(
+    fn json_check_agrees_with_another_parser(
         values in prop::collection::vec(any_value(), 1..4),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 0..3),
     ) {

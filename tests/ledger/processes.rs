@@ -73,7 +73,7 @@ fn fork(place: &Path) {
 /// Runs in a process of its own, because a fork copies the locks of all threads.
 // Promise: ledger-fork.
 #[test]
-fn a_forked_child_is_refused_and_its_parent_unaffected() {
+fn forked_child_is_refused_without_harming_its_parent() {
     let place = tempfile::tempdir().unwrap();
     let done = start("fork", place.path(), 0).wait_with_output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -216,7 +216,7 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
 /// twice.
 // Promise: ledger-kill.
 #[test]
-fn senders_killed_at_any_moment_send_everything_at_least_once() {
+fn killed_senders_send_everything_at_least_once() {
     let cycles = report::of_tier("DEEDBOOK_LEDGER_KILLS") / 2;
     let place = tempfile::tempdir().unwrap();
     let writers = ["none", "rotate"].map(|role| {
@@ -258,7 +258,7 @@ fn senders_killed_at_any_moment_send_everything_at_least_once() {
 
 /// The lock of a killed process is gone, and the lock of a live process is not.
 #[test]
-fn a_file_is_locked_as_long_as_its_writer_lives() {
+fn file_stays_locked_while_its_writer_lives() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("spool");
     let mut writer = start("hold", place.path(), 0);

@@ -47,7 +47,7 @@ fn a_body_has_its_parts_and_its_length() {
 proptest! {
     /// Reading in pieces, from any place to any place, is reading a slice of bytes.
     #[test]
-    fn a_reader_behaves_as_a_cursor_over_its_bytes(
+    fn reader_matches_a_cursor_over_its_bytes(
         count in 1u64..40,
         longest in 1u64..400,
         edges in (0usize..12, 0usize..12, 0usize..4),
@@ -126,7 +126,7 @@ proptest! {
 }
 
 #[test]
-fn header_and_footer_are_asked_for_once_for_each_file_that_is_sent() {
+fn header_and_footer_run_once_per_sent_file() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     let (memory, options) = memory();
@@ -151,7 +151,7 @@ fn header_and_footer_are_asked_for_once_for_each_file_that_is_sent() {
 /// would be sent as if it were intact.
 // Promise: ledger-changed-under.
 #[test]
-fn a_file_that_changes_under_its_reader_is_an_error_and_never_a_shorter_body() {
+fn file_changed_under_its_reader_is_an_error() {
     let all = events(0..2000, 300);
     let bytes = file_of(&all);
     type Change = Box<dyn Fn(&Memory)>;
@@ -188,7 +188,7 @@ fn a_file_that_changes_under_its_reader_is_an_error_and_never_a_shorter_body() {
 }
 
 #[test]
-fn a_reader_outlives_its_store_and_the_removal_of_its_file() {
+fn reader_outlives_its_store_and_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Options::default().open(small(dir.path(), 1 << 20)).unwrap();
     let all = events(0..3000, 200);

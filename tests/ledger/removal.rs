@@ -10,7 +10,7 @@ use crate::support::ledger::spool::{
 use crate::support::prelude::*;
 
 #[test]
-fn each_file_is_removed_by_itself_and_twice_is_fine() {
+fn each_file_is_removed_alone_even_twice() {
     let (memory, options) = memory();
     for index in 0..4 {
         put(&memory, index, &file_of(&events(0..2, 0)));
@@ -29,7 +29,7 @@ fn each_file_is_removed_by_itself_and_twice_is_fine() {
 /// A removable with only a path would have removed the new file of the same name.
 // Promise: ledger-several.
 #[test]
-fn a_file_that_took_the_name_of_a_removed_one_stays() {
+fn new_file_with_a_removed_name_stays() {
     let (memory, options) = memory();
     put(&memory, 0, &file_of(&events(0..2, 0)));
     let ledger = options.open(small(DIR, 1000)).unwrap();
@@ -42,7 +42,7 @@ fn a_file_that_took_the_name_of_a_removed_one_stays() {
 
 // Promise: ledger-several.
 #[test]
-fn indexes_never_repeat_also_after_every_file_was_removed() {
+fn indexes_never_repeat_after_all_files_were_removed() {
     let (memory, options) = memory();
     let mut seen = Vec::new();
     for life in 0..5u64 {
@@ -72,7 +72,7 @@ fn indexes_never_repeat_also_after_every_file_was_removed() {
 }
 
 #[test]
-fn indexes_go_on_where_the_counter_is_lost_or_damaged() {
+fn indexes_continue_without_an_intact_counter() {
     for damaged in [None, Some(&b"next 99\ncrc 00000000\n"[..])] {
         let (memory, options) = memory();
         put(&memory, 4, &file_of(&events(0..2, 0)));
@@ -91,7 +91,7 @@ fn indexes_go_on_where_the_counter_is_lost_or_damaged() {
 }
 
 #[test]
-fn a_reset_leaves_nothing_but_the_counter_and_the_files_of_others() {
+fn reset_keeps_the_counter_and_others_files() {
     let (memory, options) = memory();
     for index in 0..3 {
         put(&memory, index, &file_of(&events(0..2, 0)));
@@ -179,7 +179,7 @@ fn files_are_listed_without_a_store() {
 
 /// A sender may note its removables before a crash.
 #[test]
-fn a_removable_named_again_by_its_parts_removes_the_same_file() {
+fn rebuilt_removable_removes_the_same_file() {
     let (memory, options) = memory();
     let mut damaged = file_of(&events(0..3, 0));
     damaged[32 + 20] ^= 1;

@@ -17,7 +17,7 @@ fn sizes(storage: &dyn Storage) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn a_file_that_passes_the_cap_is_finished_with_the_record_that_passed_it() {
+fn record_that_passes_the_cap_ends_its_file() {
     let (memory, ledger) = in_memory(100);
     // 20 bytes with the header: the sixth record passes the cap of 100, the fifth just meets it.
     for _ in 0..13 {
@@ -28,7 +28,7 @@ fn a_file_that_passes_the_cap_is_finished_with_the_record_that_passed_it() {
 }
 
 #[test]
-fn a_file_with_enough_records_is_finished_and_appends_say_where_they_lie() {
+fn record_count_ends_files_and_appends_return_positions() {
     let options = memory().1.file_records_max(3);
     let ledger = options.open(small(DIR, 10_000)).unwrap();
     let shown = |at: Position| (at.file, at.record);
@@ -43,7 +43,7 @@ fn a_file_with_enough_records_is_finished_and_appends_say_where_they_lie() {
 }
 
 #[test]
-fn a_batch_lies_as_if_its_records_were_appended_one_by_one() {
+fn batch_is_stored_like_single_appends() {
     for (max, records) in [(100, None), (1000, Some(4)), (5000, None), (100_000, Some(1))] {
         let all = events(0..100, 90);
         let open = || {
@@ -73,7 +73,7 @@ fn a_batch_lies_as_if_its_records_were_appended_one_by_one() {
 }
 
 #[test]
-fn nothing_is_created_before_the_first_append_and_each_life_begins_a_file() {
+fn first_append_creates_a_file_in_each_run() {
     let (memory, options) = memory();
     for life in 0..3 {
         let ledger = options.open(small(DIR, 1000)).unwrap();
@@ -90,7 +90,7 @@ fn nothing_is_created_before_the_first_append_and_each_life_begins_a_file() {
 }
 
 #[test]
-fn fetching_finishes_the_file_and_gives_the_oldest_first() {
+fn fetch_finishes_the_file_and_starts_with_oldest() {
     let (memory, options) = memory();
     put(&memory, 10, &file_of(&events(3..5, 0)));
     put(&memory, 9, &file_of(&events(0..3, 0)));
@@ -103,7 +103,7 @@ fn fetching_finishes_the_file_and_gives_the_oldest_first() {
 }
 
 #[test]
-fn a_fetch_is_limited_by_files_and_by_bytes() {
+fn files_and_bytes_limit_a_fetch() {
     let (memory, options) = memory();
     for index in 0..6 {
         put(&memory, index, &file_of(&events(0..3, 0)));
@@ -138,7 +138,7 @@ fn a_fetch_opens_a_bounded_number_of_files() {
 }
 
 #[test]
-fn records_are_refused_by_their_length_and_nothing_is_written() {
+fn records_of_wrong_length_are_refused_unwritten() {
     let (memory, options) = memory();
     let options = options.record_bytes_max(10);
     let ledger = options.open(small(DIR, 1000)).unwrap();
@@ -159,7 +159,7 @@ fn records_are_refused_by_their_length_and_nothing_is_written() {
 
 /// A store with the usual limit would have taken another store's long records for damage.
 #[test]
-fn a_higher_limit_holds_for_the_stores_that_fetch() {
+fn higher_record_limit_also_applies_to_fetching_stores() {
     let (memory, options) = memory();
     let long = vec![b'x'; 3 << 20];
     let writer = options.record_bytes_max(4 << 20);
@@ -201,7 +201,7 @@ fn options_that_make_no_sense_are_refused() {
 /// A store lists the files before its first file. Later the store takes the next name, and lists again only if another
 /// store has the name.
 #[test]
-fn a_store_goes_on_after_the_files_that_others_created_since() {
+fn store_continues_after_files_that_others_created() {
     let (memory, options) = memory();
     let (one, two) =
         (options.open(small(DIR, 100)).unwrap(), options.open(small(DIR, 100)).unwrap());
@@ -257,7 +257,7 @@ fn the_highest_index_is_the_last() {
 }
 
 #[test]
-fn closed_handles_refuse_and_a_dropped_one_frees_its_file() {
+fn closed_handles_refuse_and_dropped_ones_free_files() {
     let (memory, options) = memory();
     let ledger = options.open(small(DIR, 1000)).unwrap();
     ledger.append(&event(0, 0)).unwrap();

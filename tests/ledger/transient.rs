@@ -43,7 +43,7 @@ fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {
 }
 
 #[test]
-fn a_ledger_and_a_store_in_memory_behave_alike() {
+fn ledger_and_memory_store_behave_alike() {
     lifecycle(MemoryStore::new(), |records| records);
     let (_, ledger) = in_memory(300);
     lifecycle(ledger, |readers| readers.iter().flat_map(payloads).collect());

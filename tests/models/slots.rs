@@ -29,7 +29,7 @@ fn acknowledged(disk: &Disk, event: u64, jam: &[u8]) {
 /// leave neither the old header nor the new one.
 // Promise: slots-threads.
 #[test]
-fn an_append_in_slots_that_returned_survives_a_power_cut() {
+fn returned_appends_in_slots_survive_a_power_cut() {
     check_share(1.0, || {
         let disk = Disk::new(Trouble::None);
         let book = open(&disk, Durability::Always);
@@ -51,7 +51,7 @@ fn an_append_in_slots_that_returned_survives_a_power_cut() {
 /// Synced events stay, while other threads append and sync.
 // Promise: slots-threads.
 #[test]
-fn syncs_beside_appends_in_slots_keep_what_they_synced() {
+fn synced_slots_events_survive_concurrent_appends() {
     check_share(1.0, || {
         let disk = Disk::new(Trouble::None);
         let book = open(&disk, Durability::Manual);

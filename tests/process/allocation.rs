@@ -119,7 +119,7 @@ fn claims(framing: Framing, claimed: u64) -> (Vec<u8>, Vec<u8>) {
 
 // Promise: lengths-lie.
 #[test]
-fn hostile_lengths_never_reserve_more_than_there_is_to_read() {
+fn hostile_lengths_never_reserve_more_than_the_file() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("log");
     for format in FORMATS {

@@ -94,7 +94,7 @@ fn acknowledged(child: &mut Child) -> u64 {
 
 // Promise: kill, slots-crash.
 #[test]
-fn a_writer_killed_at_any_moment_loses_nothing_acknowledged() {
+fn a_killed_writer_loses_no_acknowledged_event() {
     let cycles = report::of_tier("DEEDBOOK_KILL_CYCLES");
     let seed = report::number("DEEDBOOK_SEED", 1);
     let packed = kill(LAYOUTS[0], cycles, seed);
@@ -244,7 +244,7 @@ fn judge_report(path: &Path, lines: &[String], what: &str) {
 
 // Promise: call-fails.
 #[test]
-fn a_write_or_sync_that_fails_is_an_error_rolled_back_or_poison() {
+fn a_failed_system_call_rolls_back_or_poisons() {
     if strace_works() {
         LAYOUTS.into_iter().for_each(fails);
     }
@@ -294,7 +294,7 @@ fn fails((layout, prefix): (Layout, &str)) {
 
 // Promise: kill, slots-crash.
 #[test]
-fn a_process_killed_at_a_system_call_loses_nothing_acknowledged() {
+fn kills_at_system_calls_lose_no_acknowledged_event() {
     if !strace_works() {
         return;
     }

@@ -33,7 +33,7 @@ fn read(reader: &mut LedgerReader) {
 }
 
 #[test]
-fn a_reader_holds_a_record_and_a_block_whatever_the_file_has() {
+fn a_ledger_reader_needs_a_block_of_memory() {
     let dir = tempfile::tempdir().unwrap();
     let config = LedgerConfig::lines(dir.path(), "events");
     let ledger = LedgerStore::new(LedgerConfig { max_file_size: usize::MAX, ..config }).unwrap();

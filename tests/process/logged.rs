@@ -108,7 +108,7 @@ fn damaged(format: &dyn Format, test: &str) -> At {
 }
 
 #[test]
-fn damage_that_a_reader_meets_is_logged_once_by_each_cursor() {
+fn each_cursor_logs_damage_once() {
     for format in FORMATS {
         let at = damaged(format, "readers");
         let log = format.read(&at).unwrap();
@@ -172,7 +172,7 @@ fn verify_and_salvage_log_no_damage() {
 
 /// A prefix or an end dropped under a cursor is no damage.
 #[test]
-fn a_truncation_under_a_cursor_is_not_logged_as_damage() {
+fn a_truncation_under_a_cursor_logs_no_damage() {
     let (_, at) = place(&wal::TINY, "truncated");
     let writer = wal::TINY.options(&at, MANUAL).open(&at.path, Mode::Create).unwrap();
     let lsns: Vec<_> = (0..900u64).map(|n| writer.append(&[n as u8; 56]).unwrap()).collect();
@@ -273,7 +273,7 @@ fn a_truncation_finished_on_opening_is_logged() {
 }
 
 #[test]
-fn a_commit_finished_on_opening_is_logged_with_how_much_was_missing() {
+fn finishing_a_commit_logs_the_missing_records() {
     let (disk, at) = place(&book::BOOK, "finished");
     let open = |disk: &Sim| {
         let options = Options::new().storage(Arc::new(disk.clone())).epoch_part_bytes(1);
@@ -305,7 +305,7 @@ fn a_commit_finished_on_opening_is_logged_with_how_much_was_missing() {
 }
 
 #[test]
-fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
+fn an_unstorable_mark_or_index_is_logged() {
     for format in LARGE_FORMATS {
         let (disk, at) = place(format, "sidecar");
         let log = format.open(&at, Mode::Create, MANUAL).unwrap();
@@ -330,7 +330,7 @@ fn a_mark_or_an_index_that_cannot_be_stored_is_logged() {
 }
 
 #[test]
-fn slow_syncs_are_logged_and_fast_ones_are_not() {
+fn only_slow_syncs_are_logged() {
     let (_, at) = place(&wal::SINGLE, "slow");
     let delay = Arc::new(AtomicU64::new(0));
     let hook = {
@@ -362,7 +362,7 @@ fn slow_syncs_are_logged_and_fast_ones_are_not() {
 /// The engine logged these lines while it held the log's lock: a handler that kept them in the same
 /// log waited for itself.
 #[test]
-fn a_handler_may_commit_to_the_log_that_a_line_is_about() {
+fn a_log_handler_may_commit_to_its_log() {
     common::quickly(|| {
         for format in LARGE_FORMATS {
             let (disk, at) = place(format, "handler");
@@ -390,7 +390,7 @@ fn a_handler_may_commit_to_the_log_that_a_line_is_about() {
 
 /// The same for the events dropped by a full ledger.
 #[test]
-fn a_handler_may_append_to_the_ledger_that_a_line_is_about() {
+fn a_log_handler_may_append_to_its_ledger() {
     common::quickly(|| {
         let (_, at) = place(FORMATS[0], "full");
         let config = ledger::LedgerConfig::lines(at.path.join("spool"), "events");

@@ -68,7 +68,7 @@ fn child() {
 /// With the offset of the map in 32 bits, small appends beyond 4 GiB overwrote the records 4 GiB
 /// before them.
 #[test]
-fn small_writes_beyond_4_gib_go_where_they_should() {
+fn small_writes_beyond_4_gib_land_correctly() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large");
     let file: Box<dyn File> = Disk.create_new(&path, 0o600).unwrap();

@@ -29,7 +29,7 @@ fn event(number: u32) -> Event {
 }
 
 #[test]
-fn walks_allocate_nothing_for_a_record_and_trust_no_length() {
+fn store_walks_allocate_no_memory_per_record() {
     let memory = Memory::new();
     let mut segment = Segment::create(&memory, Path::new(PATH), 0, 4096, 0, 0o600).unwrap();
     for number in 0..RECORDS {

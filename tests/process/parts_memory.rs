@@ -87,7 +87,7 @@ fn make_environment(dir: &Path, len: u64) {
 
 // Promise: parts-large.
 #[test]
-fn an_event_of_any_size_needs_a_few_blocks_of_memory() {
+fn events_of_any_size_need_little_memory() {
     let slow = std::env::var_os("DEEDBOOK_SLOW").is_some();
     let len: u64 = if slow { 3 << 30 } else { 64 << 20 };
     let dir = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ fn appenders(log: &Path) {
 }
 
 #[test]
-fn what_sixteen_appenders_committed_is_there_whenever_they_are_killed() {
+fn commits_of_sixteen_killed_threads_survive() {
     let cycles: u64 = std::env::var("DEEDBOOK_WAL_KILL_CYCLES")
         .map_or(60, |cycles| cycles.parse().expect("a number"));
     let dir = TempDir::new().unwrap();

@@ -159,7 +159,7 @@ impl Situation<'_> {
 }
 
 #[test]
-fn texts_of_one_shape_differ_in_numbers_and_paths() {
+fn equal_shapes_differ_only_in_numbers_and_paths() {
     let shown = "deed 4,711: checksum 01ab, 0xFF (byte 16 of /log/book.log)";
     assert_eq!(shape(shown), "deed N: checksum N N (byte N of ");
     assert_eq!(shape(shown), shape("deed 2: checksum 5, 6 (byte 1 of DIR/0i5/book.log)"));

@@ -69,7 +69,7 @@ impl Intact {
 /// A damaged, cut or missing marker is never read as 0 while segments are missing.
 // Promise: wal-head.
 #[test]
-fn a_damaged_head_is_rebuilt_or_refused_and_never_a_wrong_beginning() {
+fn a_damaged_head_is_rebuilt_or_refused() {
     // The head in segment 0, and further on.
     for (dropped, sidecar) in [(1, true), (1, false), (4, true), (4, false)] {
         let log = intact(dropped);
@@ -155,7 +155,7 @@ fn dropped_records_stay_dropped_without_a_head_marker() {
 }
 
 #[test]
-fn settings_that_are_damaged_or_gone_cost_no_record() {
+fn damaged_or_missing_settings_lose_no_record() {
     for format in [&SINGLE, &TINY] {
         let specimen = Specimen::new(format, &plain(8, 30), Beside::Open(8));
         let path = format.sidecar(&specimen.path()).join("settings");

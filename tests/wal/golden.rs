@@ -90,7 +90,7 @@ fn both_layouts_are_read_without_anything_beside_them() {
 }
 
 #[test]
-fn a_dropped_prefix_is_read_from_its_head_once_the_size_is_given() {
+fn a_prefix_truncated_log_needs_the_segment_size() {
     for vectors in vectors() {
         let (_dir, path) = copied(&vectors.join("prefix_truncated"));
         let error = Wal::open(&path).unwrap_err();
@@ -135,7 +135,7 @@ const DAMAGED: [(&str, usize, u64, bool); 7] = [
 ];
 
 #[test]
-fn damaged_files_are_read_up_to_the_damage_and_cut_only_where_that_loses_nothing() {
+fn damaged_wals_are_read_and_truncated_without_loss() {
     for vectors in vectors() {
         for (name, records, end, refused) in DAMAGED {
             let golden = vectors.join(format!("damaged/{name}.wal"));

@@ -67,7 +67,7 @@ fn a_leftover_intent_does_not_cut_another_log() {
 
 /// The reverse: a begun cut of all records is finished, however much of the log is gone, durable or not.
 #[test]
-fn a_cut_of_all_records_that_was_begun_is_ended() {
+fn a_begun_truncation_of_everything_is_finished() {
     for subject in [&SINGLE, &TINY, &SEGMENTS] {
         for synced in [true, false] {
             let disk = Sim::new();
@@ -156,7 +156,7 @@ fn a_damaged_or_hostile_intent_is_harmless() {
 
 /// On a real disk, a read at such a byte fails instead of returning nothing.
 #[test]
-fn an_intent_beyond_all_files_is_no_reason_not_to_open() {
+fn an_intent_beyond_all_files_blocks_no_opening() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let options = Options::new().layout(Layout::Single);

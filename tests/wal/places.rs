@@ -17,7 +17,7 @@ fn on(storage: impl Storage + 'static, segment_bytes: u64) -> Options {
 
 /// Only a log of segments has its directory for itself.
 #[test]
-fn logs_in_single_files_of_one_directory_are_written_at_once() {
+fn single_file_logs_share_a_directory() {
     let dir = TempDir::new().unwrap();
     let single = Options::new().layout(Layout::Single);
     let logs = ["a", "b"].map(|name| single.open(dir.path().join(name), Mode::Create).unwrap());
@@ -49,7 +49,7 @@ fn directories_are_locked_by_every_storage() {
 
 /// A review found that a second repair renamed its segments over the segments saved by the first.
 #[test]
-fn a_second_repair_keeps_what_the_first_one_saved() {
+fn a_second_repair_keeps_earlier_saved_segments() {
     let disk = Sim::new();
     let options = on(disk.clone(), 600);
     for round in 1..=3 {
@@ -74,7 +74,7 @@ fn a_second_repair_keeps_what_the_first_one_saved() {
 /// A segment was gone, and the segment before the gap ended with a whole record. Repair renamed the segments after the
 /// gap and reported 0 removed bytes.
 #[test]
-fn a_repair_names_the_segments_that_it_sets_aside() {
+fn a_repair_reports_segments_it_sets_aside() {
     let disk = Sim::new();
     let options = on(disk.clone(), 600);
     let wal = options.open("/log", Mode::Append).unwrap();
@@ -97,7 +97,7 @@ fn a_repair_names_the_segments_that_it_sets_aside() {
 /// A review found a sync that checked only the name of the last segment. After an older, unsynced segment was removed,
 /// the sync of its records succeeded.
 #[test]
-fn a_segment_that_is_removed_before_it_is_synced_fails_the_sync() {
+fn a_missing_unsynced_segment_fails_the_sync() {
     let dir = TempDir::new().unwrap();
     // Most of the 40 segments are synced and closed to keep few files open.
     for (records, gone) in [(20, 1), (230, 30)] {

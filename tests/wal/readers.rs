@@ -33,7 +33,7 @@ fn payloads(wal: &Wal) -> Vec<u64> {
 /// Each call reports the cut, and never damage.
 // Promise: wal-beside.
 #[test]
-fn a_reader_of_a_log_whose_end_was_cut_says_so() {
+fn a_reader_reports_a_truncated_end() {
     for layout in LAYOUTS {
         for (records, kept, again) in [(100, 0, 0), (100, 60, 0), (30, 29, 0), (100, 40, 200)] {
             let dir = TempDir::new().unwrap();
@@ -69,7 +69,7 @@ fn a_reader_of_a_log_whose_end_was_cut_says_so() {
 /// The reader reads the remaining records, with a refresh or without, and reports the dropped records.
 // Promise: wal-beside.
 #[test]
-fn a_reader_goes_on_behind_a_prefix_that_was_dropped() {
+fn a_reader_continues_after_a_dropped_prefix() {
     for layout in &LAYOUTS[1..] {
         for refreshes in [false, true] {
             let dir = TempDir::new().unwrap();
@@ -134,7 +134,7 @@ fn both_directions_take_the_same_ranges() {
 /// readers used the size of segment 0, which was too long or cut, and returned 156 records under LSNs that do not
 /// exist.
 #[test]
-fn parts_are_read_by_the_segment_size_of_their_log() {
+fn parts_carry_the_segment_size_of_their_log() {
     const LAYOUT: Layout = Layout::Segmented { segment_bytes: 1000 };
     let whole = |segment: u64| {
         let dir = TempDir::new().unwrap();

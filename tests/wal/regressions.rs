@@ -12,7 +12,7 @@ use crate::tools::synced;
 /// The benchmark of group commit found this: a sync read the file's length, an append of another thread reserved more
 /// space, and the sync took the difference for a truncation by another process. Every later call failed.
 #[test]
-fn a_sync_beside_an_append_that_reserves_space_succeeds() {
+fn a_sync_during_a_space_reservation_succeeds() {
     use std::sync::atomic::{AtomicBool, Ordering};
     for _ in 0..5 {
         let dir = tempfile::tempdir().unwrap();
@@ -34,7 +34,7 @@ fn a_sync_beside_an_append_that_reserves_space_succeeds() {
 /// A comparison with wal-db found this: a wal-db process killed in its first append leaves only a torn record. Every
 /// `recovery`, and repair, called the file "not a log".
 #[test]
-fn a_log_torn_in_its_first_record_can_be_cut() {
+fn a_log_with_only_torn_bytes_is_repairable() {
     let torn = [&[1, 2, 3, 4, 50, 0, 0, 0][..], &[9; 9]].concat();
     let dir = tempfile::tempdir().unwrap();
     let layouts = [
@@ -84,7 +84,7 @@ fn a_log_torn_in_its_first_record_can_be_cut() {
 /// Filling real disks found this: if there was no room for the head marker or the intent, the truncation changed
 /// nothing but poisoned the handle.
 #[test]
-fn a_truncation_that_finds_no_room_is_refused_and_the_handle_goes_on() {
+fn a_truncation_on_a_full_disk_poisons_nothing() {
     for what in [Call::Create, Call::Rename] {
         let (disk, wal, lsns) = synced(&SEGMENTS, MANUAL, 5, 50);
         for truncate in [Wal::truncate_before, Wal::truncate_from] {

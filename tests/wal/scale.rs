@@ -42,7 +42,7 @@ fn reads_counted(memory: Memory) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
 
 /// After a clean close, opening and finding a record by position read a few blocks, however large the log.
 #[test]
-fn opening_reads_as_little_of_a_hundred_times_the_records() {
+fn opening_a_large_log_reads_few_bytes() {
     let mut read_by = Vec::new();
     for records in [10_000, 1_000_000] {
         let memory = Memory::new();
@@ -68,7 +68,7 @@ fn opening_reads_as_little_of_a_hundred_times_the_records() {
 
 /// Opening reads the unsynced tail, however long the log before it.
 #[test]
-fn opening_after_a_crash_reads_only_the_unsynced_tail() {
+fn opening_a_crashed_log_reads_the_unsynced_tail() {
     for records in [100, 20_000] {
         let disk = Sim::new();
         let wal = LARGE.wal(&disk, MANUAL).unwrap();
@@ -88,7 +88,7 @@ fn opening_after_a_crash_reads_only_the_unsynced_tail() {
 
 /// The log has no sidecar, as wal-db leaves it. Reading a part costs only the part.
 #[test]
-fn a_part_of_a_log_reads_only_that_part() {
+fn reading_a_part_reads_only_its_bytes() {
     let memory = Memory::new();
     let options = filled(Arc::new(memory.clone()), 1 << 20, 100_000);
     for name in memory.list("/log/.deedbook".as_ref()).unwrap() {
@@ -192,7 +192,7 @@ fn records_lie_across_and_behind_four_gibibytes() {
 // Promise: wal-large.
 #[cfg(unix)]
 #[test]
-fn a_single_file_of_more_than_four_gibibytes_is_read_and_appended_to() {
+fn a_single_file_may_exceed_four_gibibytes() {
     let dir = TempDir::new().unwrap();
     let log = dir.path().join("wal");
     let payload = vec![0; (deedbook::wal::Options::RECORD_BYTES_MAX - 1000) as usize];

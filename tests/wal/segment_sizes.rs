@@ -49,7 +49,7 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// A review found this: the sidecar was deleted, and the caller named a wrong segment size. By the wrong size the first
 /// segment lay below the head, and was removed with durable records.
 #[test]
-fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
+fn wrong_segment_sizes_are_refused_with_both_numbers() {
     let (_dir, path) = two_segments();
     delete_sidecar(&path);
     let before = files(&path);
@@ -73,7 +73,7 @@ fn a_wrong_segment_size_that_is_named_is_refused_with_both_numbers() {
 
 /// The same with a single segment, in which the head by the wrong size lies further on: the whole log seemed torn.
 #[test]
-fn a_wrong_segment_size_that_is_named_does_not_cut_a_single_segment() {
+fn a_wrong_segment_size_truncates_no_lone_segment() {
     let (_dir, path) = dropped(&[&[33; 92], &[34; 92]], 3400);
     delete_sidecar(&path);
     let before = files(&path);
@@ -90,7 +90,7 @@ fn a_wrong_segment_size_that_is_named_does_not_cut_a_single_segment() {
 
 /// Also in a log without dropped records, with a sidecar or without.
 #[test]
-fn a_wrong_segment_size_of_a_whole_log_is_refused() {
+fn a_whole_log_refuses_a_wrong_segment_size() {
     let (_dir, path) = dropped(&[], 0);
     for sidecar in [true, false] {
         if !sidecar {
@@ -110,7 +110,7 @@ fn a_wrong_segment_size_of_a_whole_log_is_refused() {
 /// The torn segment's length was taken for the segment size: by this size the segment lay below the head, or the head
 /// pointed at another byte.
 #[test]
-fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
+fn a_size_guessed_from_torn_segments_removes_nothing() {
     let (_dir, path) = two_segments();
     let mut refused = 0;
     for torn in (300..=600).rev().step_by(4) {
@@ -137,7 +137,7 @@ fn a_segment_size_guessed_from_a_torn_segment_removes_nothing() {
 /// A torn segment ends exactly after a record, and by its length the head points at a record, too. No record is damaged
 /// by this size, but the records do not continue.
 #[test]
-fn a_segment_size_that_the_records_do_not_bear_out_cuts_nothing() {
+fn a_size_contradicting_the_records_removes_nothing() {
     let (_dir, path) = dropped(&[&[0xdd; 272], &[0xee; 700]], 3100);
     delete_sidecar(&path);
     cut(&path, 5, 580);
@@ -152,7 +152,7 @@ fn a_segment_size_that_the_records_do_not_bear_out_cuts_nothing() {
 
 /// A crash undid a removal below the head. The next writer repeats it, even if the caller has to name the size.
 #[test]
-fn segments_below_the_head_go_once_the_size_is_certain() {
+fn a_certain_size_removes_segments_below_the_head() {
     let (_dir, path) = two_segments();
     let below = path.join(segment_name(4));
     for deleted in [false, true] {
@@ -177,7 +177,7 @@ fn segments_below_the_head_go_once_the_size_is_certain() {
 /// A review found this: a head marker near 2^64, with a correct checksum, made an addition overflow, and reading the
 /// log panicked.
 #[test]
-fn heads_and_segments_near_the_end_of_all_numbers_are_refused() {
+fn heads_and_segments_near_2_64_are_refused() {
     let dir = TempDir::new().unwrap();
     let half = 1 << 63;
     let heads = [half - 1, half, half + 1, u64::MAX - 100, u64::MAX - 64, u64::MAX - 63, u64::MAX];

@@ -47,7 +47,7 @@ fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
 /// but continued the index of the old mark, which had the old ordinals. The next truncation subtracted mixed ordinals:
 /// a panic, or a log of 2^64 records. The next mark vouched for the index, so the process after failed, too.
 #[test]
-fn ordinals_agree_after_a_crash_in_the_middle_of_truncate_before() {
+fn ordinals_agree_after_a_crashed_prefix_truncation() {
     for how in [MANUAL, ACKNOWLEDGED] {
         let (disk, wal, lsns) = synced(&LARGE, how, 600, 992);
         disk.record();
@@ -139,7 +139,7 @@ fn a_refused_cut_puts_the_consumers_back() {
 
 /// If the consumers cannot be put back, the error does not claim that nothing changed.
 #[test]
-fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
+fn unrestored_consumers_leave_a_truncation_in_doubt() {
     for (what, at) in [(Call::Create, 2), (Call::Rename, 2), (Call::SyncDir, 1)] {
         let (disk, wal, lsns) = synced(&SEGMENTS, MANUAL, 5, 50);
         wal.set_consumer("high", lsns[4]).unwrap();
@@ -156,7 +156,7 @@ fn consumers_that_cannot_be_put_back_leave_the_truncation_in_doubt() {
 /// A truncation crashed before its mark was stored, and then the last record rotted. The older mark also counts dropped
 /// records: the report said 4 lost, but 3 of the 4 had been dropped.
 #[test]
-fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
+fn records_dropped_by_truncation_are_not_lost() {
     let (disk, wal, lsns) = synced(&TINY, MANUAL, 5, 50);
     let mark = beside(&TINY, "mark");
     let before = read_file(&disk, &mark);
@@ -175,7 +175,7 @@ fn records_that_were_dropped_in_front_are_not_said_to_be_lost() {
 /// The older of two exact marks of the acknowledged records came back after a truncation. The older mark counts from
 /// another head.
 #[test]
-fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
+fn an_exact_mark_before_a_truncation_removes_nothing() {
     for subject in [&TINY, &SEGMENTS] {
         let (disk, wal, mut lsns) = synced(subject, ACKNOWLEDGED, 5, 50);
         let mark = read_file(&disk, &beside(subject, "mark"));
@@ -194,7 +194,7 @@ fn an_exact_mark_of_before_a_truncation_cuts_nothing() {
 /// The check of a large log takes minutes. Records cut or dropped in the meantime counted as "acknowledged and lost",
 /// or as a missing file.
 #[test]
-fn a_check_beside_a_truncation_tells_of_no_loss() {
+fn verify_during_a_truncation_reports_no_loss() {
     for subject in [SINGLE, SEGMENTS, TINY] {
         // A single file has no prefix to drop.
         let is_single = subject.layout == Layout::Single;

@@ -74,7 +74,7 @@ fn check_source(disk: &Sim, source: &[u8], to: Layout) {
 
 // Promise: convert.
 #[test]
-fn a_crash_at_any_step_of_a_conversion_leaves_the_source_and_no_false_event() {
+fn a_crashed_conversion_keeps_source_and_invents_nothing() {
     for (from, to) in WAYS {
         let disk = begun(from);
         let source = read_file(&disk, &Path::new(SOURCE).join("book.log"));
@@ -110,7 +110,7 @@ fn a_crash_at_any_step_of_a_conversion_leaves_the_source_and_no_false_event() {
 
 // Promise: convert.
 #[test]
-fn a_conversion_of_which_a_call_fails_is_an_error_or_a_copy() {
+fn a_failed_conversion_call_leaves_no_partial_copy() {
     for (from, to) in WAYS {
         let (mut failed, mut call) = (0, 1);
         loop {
@@ -144,7 +144,7 @@ fn a_conversion_of_which_a_call_fails_is_an_error_or_a_copy() {
 /// Damage that opening did not see left a part of the log at the target, and the error named no remedy.
 // Promise: convert.
 #[test]
-fn a_conversion_that_meets_damage_leaves_nothing_and_names_the_way() {
+fn converting_damage_leaves_nothing_and_names_salvage() {
     for (from, to) in [
         (Layout::Packed, Layout::Packed),
         (Layout::Packed, Layout::Slots),
@@ -203,7 +203,7 @@ fn a_copy_goes_on_as_its_source_would() {
 }
 
 #[test]
-fn a_conversion_makes_the_same_calls_with_any_durability_and_its_copy_is_durable() {
+fn a_converted_copy_is_durable_with_any_durability() {
     let long = vec![(1, vec![7; (1 << 20) + 1]); 4];
     let calls = [Durability::Manual, Durability::Always, Durability::None].map(|durability| {
         let disk = Sim::new();
@@ -220,7 +220,7 @@ fn a_conversion_makes_the_same_calls_with_any_durability_and_its_copy_is_durable
 /// A conversion crashed: a deed that fits a cursor's buffer in one layout is a few bytes longer in the other and is
 /// read in parts there.
 #[test]
-fn a_deed_that_only_one_of_the_layouts_holds_is_compared() {
+fn a_deed_at_the_buffer_limit_is_compared() {
     for (from, to) in WAYS {
         let events: Vec<Event> =
             (16..32).map(|less| (less, vec![less as u8; (1 << 20) - less as usize])).collect();
@@ -233,7 +233,7 @@ fn a_deed_that_only_one_of_the_layouts_holds_is_compared() {
 
 /// Progress reports each batch and each long deed in both passes, but not each short deed.
 #[test]
-fn progress_counts_the_bytes_of_the_source_in_both_passes() {
+fn conversion_progress_counts_source_bytes_in_both_passes() {
     for (from, to) in WAYS {
         let sizes = [vec![20; 40_000], vec![2 << 20; 5], vec![9]].concat();
         let disk = Sim::new();
@@ -269,7 +269,7 @@ fn a_conversion_that_is_interrupted_leaves_nothing() {
 
 /// The report counts the bytes of a torn source that the copy lacks.
 #[test]
-fn a_conversion_of_a_torn_log_says_what_it_left_out() {
+fn a_conversion_report_has_the_omitted_torn_bytes() {
     for from in [Layout::Packed, Layout::Slots] {
         let disk = begun(from);
         let log = Path::new(SOURCE).join("book.log");
@@ -288,7 +288,7 @@ fn a_conversion_of_a_torn_log_says_what_it_left_out() {
 /// The disk stores another byte: `slots` has no checksum for a deed, but the comparison finds the change.
 // Promise: convert.
 #[test]
-fn a_copy_that_differs_from_its_source_is_an_error_of_its_event() {
+fn a_copy_error_names_the_differing_event() {
     let long = [vec![1; 2 << 20], b"marked".to_vec()].concat();
     for events in
         [vec![(1, b"one".to_vec()), (2, b"marked".to_vec())], vec![(1, vec![1]), (2, long)]]

@@ -9,7 +9,7 @@ use crate::support::prelude::*;
 
 /// A killed conversion had already renamed its metadata, and the next copy, of another book, took the metadata over.
 #[test]
-fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
+fn a_copy_ignores_metadata_of_a_killed_conversion() {
     let disk = begun(Layout::Packed);
     let other = on(disk.clone()).open("/other", Mode::Create).unwrap();
     other.append(1, b"without metadata").unwrap();
@@ -50,7 +50,7 @@ fn metadata_that_a_killed_conversion_left_is_not_that_of_the_next_copy() {
 
 /// Metadata, or the files that we keep next to a log, may belong to another book: a conversion overwrites nothing.
 #[test]
-fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
+fn a_conversion_overwrites_no_part_of_another_book() {
     for (name, is_dir) in [("meta.bin", false), (".deedbook", true), ("book.log", false)] {
         let disk = begun(Layout::Packed);
         disk.create_dir(Path::new(TARGET)).unwrap();
@@ -72,7 +72,7 @@ fn a_directory_with_a_part_of_another_book_is_no_place_for_a_copy() {
 /// Two conversions at once would write one log.
 // Promise: convert.
 #[test]
-fn a_conversion_to_the_place_of_another_one_that_runs_is_refused() {
+fn a_second_conversion_to_one_target_is_refused() {
     let disk = begun(Layout::Packed);
     let mut tried = 0;
     let report = on(disk.clone()).convert(SOURCE, TARGET, Layout::Slots, |_, _| {
@@ -117,7 +117,7 @@ fn a_log_that_a_writer_made_meanwhile_stays() {
 
 /// A copy without deeds had its log but not yet its mark, and began with event 1.
 #[test]
-fn a_copy_without_deeds_keeps_its_number_at_any_crash() {
+fn an_empty_copy_keeps_its_epoch_after_crashes() {
     for to in [Layout::Packed, Layout::Slots] {
         let disk = Sim::new();
         let empty = on(disk.clone()).epoch(100).open(SOURCE, Mode::Create).unwrap();
@@ -141,7 +141,7 @@ fn a_copy_without_deeds_keeps_its_number_at_any_crash() {
 
 /// A conversion replaced the log of the directory if there was no `.deedbook`.
 #[test]
-fn a_saved_tail_is_no_place_for_a_copy() {
+fn a_conversion_refuses_a_saved_tail_as_target() {
     let disk = begun(Layout::Packed);
     disk.create_dir(Path::new(TARGET)).unwrap();
     let log = Path::new(TARGET).join("book.log");
@@ -153,7 +153,7 @@ fn a_saved_tail_is_no_place_for_a_copy() {
 
 /// The directory existed before and was not synced: a power cut lost the directory and the copy.
 #[test]
-fn a_copy_in_a_directory_that_was_not_synced_survives_a_power_cut() {
+fn a_copy_in_an_unsynced_directory_becomes_durable() {
     let disk = begun(Layout::Packed);
     disk.create_dir(Path::new(TARGET)).unwrap();
     assert_eq!(converted(&disk, TARGET, Layout::Slots).unwrap(), 40);

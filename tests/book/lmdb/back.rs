@@ -3,7 +3,7 @@
 use crate::lmdb::support::*;
 
 #[test]
-fn a_book_goes_back_to_an_environment_that_equals_the_source() {
+fn an_exported_environment_equals_its_source() {
     for name in ["lmdb-100", "lmdb-100-rawmeta"] {
         let (dir, _, dest) = space();
         bring(&data(name), &dest).unwrap();
@@ -38,7 +38,7 @@ fn a_pier_goes_back_as_a_pier() {
 }
 
 #[test]
-fn an_environment_with_other_events_is_refused_by_the_way_back() {
+fn an_export_refuses_an_environment_with_other_events() {
     let (dir, source, dest) = space();
     make_numbered(&source, 1..=10);
     bring(&source, &dest).unwrap();
@@ -50,7 +50,7 @@ fn an_environment_with_other_events_is_refused_by_the_way_back() {
 /// An export ended before the damage and succeeded, with the events before it.
 // Promise: migrate-refused.
 #[test]
-fn a_damaged_book_does_not_go_back_in_part() {
+fn a_damaged_book_is_not_partly_exported() {
     for sidecar in [true, false] {
         let (_dir, source, dest) = space();
         let book = Book::create(&source).unwrap();
@@ -102,7 +102,7 @@ fn an_export_of_many_chunks_has_every_event() {
 
 /// The events that had been counted came over, and the report said that these were all.
 #[test]
-fn a_book_that_grows_while_it_is_exported_is_noticed() {
+fn an_export_notices_a_growing_book() {
     let (_dir, source, dest) = space();
     let book = Book::create(&source).unwrap();
     (1..=3).for_each(|n| assert_eq!(book.append(0, &[n]).unwrap(), u64::from(n)));

@@ -21,7 +21,7 @@ fn any_place(pages: &Pages, random: &mut Random) -> usize {
 /// One in sixty random changes of a byte ended the process by SIGSEGV or SIGBUS. A change is found, or it
 /// changes bytes of an event; every jam that comes lies in the file.
 #[test]
-fn any_changed_byte_gives_an_error_or_bytes_of_the_file() {
+fn a_changed_byte_never_leads_outside_the_file() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 1..=300);
     let long = [&[9u8; 4][..], &[7; 9000]].concat();
@@ -60,7 +60,7 @@ fn any_changed_byte_gives_an_error_or_bytes_of_the_file() {
 
 /// LMDB opened `lock.mdb` through a link, and cut the file that the link named.
 #[test]
-fn a_link_in_an_environment_is_not_written_through() {
+fn an_export_never_writes_through_a_link() {
     for name in ["data.mdb", "lock.mdb"] {
         let (dir, source, dest) = space();
         let book = Book::create(&source).unwrap();

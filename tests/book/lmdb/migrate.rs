@@ -4,7 +4,7 @@ use crate::lmdb::support::*;
 
 // Promise: migrate-killed.
 #[test]
-fn an_environment_becomes_a_book_and_the_source_stays_as_it_was() {
+fn an_environment_migrates_and_stays_unchanged() {
     for name in ["lmdb-100", "lmdb-100-rawmeta"] {
         let (_dir, _, dest) = space();
         let before = tree(&data(name));
@@ -26,7 +26,7 @@ fn a_data_file_is_named_itself() {
 }
 
 #[test]
-fn a_pier_becomes_a_pier_of_books_with_its_texts_and_its_metadata() {
+fn a_migrated_pier_keeps_texts_and_metadata() {
     let (_dir, _, dest) = space();
     let source = data("pier-lmdb");
     let before = tree(&source);
@@ -56,7 +56,7 @@ fn a_pier_becomes_a_pier_of_books_with_its_texts_and_its_metadata() {
 }
 
 #[test]
-fn a_pier_of_version_1_has_its_events_in_the_top_directory() {
+fn a_version_1_pier_migrates_from_the_top() {
     let (_dir, source, dest) = space();
     make_numbered(&source.join(".urb/log"), 1..=30);
     let report = bring(&source, &dest).unwrap();
@@ -68,7 +68,7 @@ fn a_pier_of_version_1_has_its_events_in_the_top_directory() {
 }
 
 #[test]
-fn an_epoch_of_a_pier_that_is_a_book_already_is_copied() {
+fn a_migration_copies_epochs_that_are_books() {
     let (_dir, source, dest) = space();
     let log = source.join(".urb/log");
     make(&log, &[], &[("who", b"\x05"), ("version", b""), ("life", b""), ("fake", b"")]);
@@ -98,7 +98,7 @@ fn long_events_and_later_epochs_come_over() {
 }
 
 #[test]
-fn events_beyond_one_byte_of_their_number_stay_in_order() {
+fn multi_byte_event_numbers_migrate_in_order() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 200..=70_000);
     assert_eq!(bring(&source, &dest).unwrap().events, 69_801);
@@ -119,7 +119,7 @@ fn a_dry_run_counts_and_changes_nothing() {
 
 /// Brought by processes of their own, the epochs of a pier come in any order.
 #[test]
-fn a_pier_that_comes_epoch_by_epoch_gets_its_metadata_last() {
+fn a_pier_migrated_by_epochs_gets_metadata_last() {
     let (_dir, _, dest) = space();
     let source = data("pier-lmdb");
     let only = |epochs: &[u64], dest: &Path| {

@@ -35,7 +35,7 @@ fn life(life: u32) -> Meta {
 }
 
 #[test]
-fn what_lmdb_holds_is_the_piers_metadata_and_saving_keeps_the_copy_in_step() {
+fn saving_pier_metadata_updates_lmdb_and_the_copy() {
     let (_dir, dest, last) = pier();
     let pier = Pier::append_to(&dest).unwrap();
     assert_eq!(pier.meta().unwrap(), PIER_META);
@@ -67,7 +67,7 @@ fn what_lmdb_holds_is_the_piers_metadata_and_saving_keeps_the_copy_in_step() {
 
 // Promise: pier-metadata.
 #[test]
-fn metadata_that_differs_is_an_error_with_both_values_until_one_is_saved() {
+fn differing_pier_metadata_is_an_error_until_saved() {
     let (_dir, dest, last) = pier();
     save_copy(&last, Meta { who: Some(0x0200), ..life(5) });
     let reader = Pier::open(&dest).unwrap();
@@ -104,7 +104,7 @@ fn metadata_that_differs_is_an_error_with_both_values_until_one_is_saved() {
 }
 
 #[test]
-fn without_an_environment_the_metadata_is_that_of_the_last_epoch() {
+fn the_last_epochs_metadata_replaces_a_missing_environment() {
     let (_dir, dest, last) = pier();
     let top = dest.join(".urb/log/data.mdb");
     save_copy(&last, life(5));
@@ -133,7 +133,7 @@ fn without_an_environment_the_metadata_is_that_of_the_last_epoch() {
 /// A copy must not replace an unreadable environment.
 // Promise: pier-metadata.
 #[test]
-fn an_environment_that_cannot_be_read_is_no_missing_one() {
+fn an_unreadable_environment_is_not_a_missing_environment() {
     let (_dir, dest, last) = pier();
     let top = dest.join(".urb/log/data.mdb");
     let whole = fs::read(&top).unwrap();
@@ -154,7 +154,7 @@ fn an_environment_that_cannot_be_read_is_no_missing_one() {
 /// old or new, or reading reports both values, and the same save repairs the difference.
 // Promise: pier-metadata.
 #[test]
-fn a_save_that_is_interrupted_anywhere_is_ended_by_the_same_save() {
+fn repeating_an_interrupted_metadata_save_completes_it() {
     let (mut old, mut half, mut new) = (0, 0, 0);
     for dead in [true, false] {
         let mut call = 1;

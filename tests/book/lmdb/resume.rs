@@ -26,7 +26,7 @@ fn an_interrupted_migration_goes_on_and_doubles_nothing() {
 
 /// The layout `slots` has no checksum for a deed: only the comparison with the source finds the difference.
 #[test]
-fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_migration() {
+fn a_migration_fails_on_a_differing_written_event() {
     let says = [(Layout::Packed, "deed 2"), (Layout::Slots, "event 2 is another one")];
     for (layout, says) in says {
         let (_dir, source, dest) = space();
@@ -41,7 +41,7 @@ fn an_event_that_lies_otherwise_in_the_destination_than_in_the_source_ends_the_m
 
 // Promise: migrate-refused.
 #[test]
-fn a_destination_with_other_events_is_refused_and_stays() {
+fn a_migration_refuses_a_destination_with_other_events() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 1..=10);
     let book = Book::create(&dest).unwrap();
@@ -73,7 +73,7 @@ fn a_destination_with_other_events_is_refused_and_stays() {
 /// Each call on the books fails once, or ends the process. The next run continues from the events in the book.
 // Promise: migrate-killed.
 #[test]
-fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
+fn a_migration_continues_after_any_failed_call() {
     let (_dir, source, _) = space();
     make_numbered(&source, 1..=20);
     let wanted = deeds_of(&numbered(1..=20));
@@ -114,7 +114,7 @@ fn a_migration_of_which_a_call_fails_goes_on_afterwards() {
 
 /// A killed run may have created the directories, and a power cut lost their entries in the directories above.
 #[test]
-fn the_directories_of_a_pier_that_are_there_are_synced() {
+fn a_migration_syncs_existing_pier_directories() {
     let (dir, _, dest) = space();
     let log = dest.join(".urb").join("log");
     fs::create_dir_all(&log).unwrap();
@@ -136,7 +136,7 @@ fn deeds_of(values: &[(u64, Vec<u8>)]) -> Vec<(u64, Event)> {
 
 /// A kill between the two steps left an empty file, and every further run was refused.
 #[test]
-fn an_empty_environment_that_a_kill_left_is_gone_on_with() {
+fn a_migration_continues_from_an_empty_environment() {
     let (_dir, source, dest) = space();
     fs::create_dir_all(&dest).unwrap();
     make_numbered(&source, 1..=50);
@@ -188,7 +188,7 @@ fn steps(
 }
 
 #[test]
-fn progress_comes_with_every_batch_and_not_with_every_event() {
+fn migration_progress_comes_once_per_batch() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 1..=40_000);
     let (options, dry) = (Options::default(), Options::new().dry_run(true));

@@ -3,7 +3,7 @@
 use crate::lmdb::support::*;
 
 #[test]
-fn environments_of_urbit_are_read_with_metadata_in_both_forms() {
+fn urbit_environments_are_read_with_either_metadata_form() {
     for name in ["lmdb-100", "lmdb-100-rawmeta"] {
         let environment = Environment::open(data(name)).unwrap();
         assert_eq!(environment.bounds().unwrap(), Some(1..=100));
@@ -22,7 +22,7 @@ fn environments_of_urbit_are_read_with_metadata_in_both_forms() {
 }
 
 #[test]
-fn an_environment_in_a_directory_that_allows_no_writing_is_read() {
+fn an_environment_is_read_without_write_permission() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 1..=500);
     fs::remove_file(source.join("lock.mdb")).unwrap();
@@ -70,7 +70,7 @@ fn metadata_beyond_its_size_or_domain_is_refused() {
 /// The migration took a missing `fake` for 0, which means that the ship is fake.
 // Promise: migrate-refused.
 #[test]
-fn metadata_that_lacks_a_field_is_refused_by_the_name_of_the_field() {
+fn metadata_without_a_field_is_refused_by_name() {
     let (_dir, source, dest) = space();
     let all: [(&str, &[u8]); 4] =
         [("who", b"\x01"), ("version", b"\x03"), ("life", b"\x01"), ("fake", b"\x01")];
@@ -107,7 +107,7 @@ fn an_environment_that_is_written_meanwhile_is_noticed() {
 
 /// The migration copied only the counted events, and reported them as all.
 #[test]
-fn a_later_epoch_that_grows_while_the_first_is_brought_is_noticed() {
+fn a_migration_notices_a_growing_later_epoch() {
     for in_lmdb in [true, false] {
         let (_dir, source, dest) = space();
         let log = source.join(".urb/log");

@@ -113,7 +113,7 @@ fn crash(moments: &[(Sim, &Known)]) -> (Counts, BTreeSet<Vec<u64>>) {
 
 // Promise: pier-roll.
 #[test]
-fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without() {
+fn a_crashed_roll_is_all_or_nothing() {
     let (mut moments, mut states, mut found) = (0, 0, BTreeSet::new());
     for (layout, synced) in [(Layout::Packed, 1), (Layout::Packed, 3), (Layout::Slots, 3)] {
         let (disk, pier) = begun_in(layout, synced);
@@ -137,7 +137,7 @@ fn a_crash_at_any_step_of_a_roll_leaves_the_pier_with_the_new_epoch_or_without()
 
 /// The durability of a handle is for appends: a roll is durable with any.
 #[test]
-fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
+fn a_roll_is_durable_with_any_handle_options() {
     use Recovery::{Acknowledged, Spec, Valid};
     for layout in [Layout::Packed, Layout::Slots] {
         for recovery in [Valid, Acknowledged, Spec] {
@@ -152,7 +152,7 @@ fn a_roll_is_durable_with_any_durability_and_recovery_of_the_handle() {
 
 /// A writer that died leaves unsynced names. The next writer syncs the names before it acknowledges.
 #[test]
-fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
+fn appending_makes_a_dead_writers_epoch_durable() {
     let (disk, pier) = begun(2);
     disk.record();
     pier.roll().unwrap();
@@ -173,7 +173,7 @@ fn an_epoch_that_a_dead_writer_began_is_durable_once_it_is_appended_to() {
 /// Each call of a roll fails once: the handle continues or is closed, and the pier loses no appended event.
 // Promise: pier-roll.
 #[test]
-fn a_call_that_fails_during_a_roll_loses_nothing() {
+fn a_failed_call_in_a_roll_loses_nothing() {
     [Layout::Packed, Layout::Slots].into_iter().for_each(fails_in);
 }
 
@@ -224,7 +224,7 @@ fn fails_in(layout: Layout) {
 
 /// A roll first removes the leftovers of an interrupted roll. A failed listing does not count as empty.
 #[test]
-fn nothing_that_an_interrupted_roll_left_gets_into_an_epoch() {
+fn leftovers_of_a_roll_never_enter_an_epoch() {
     let next = Path::new(LOG).join(".deedbook/next");
     let mut refused = 0;
     for call in 1.. {

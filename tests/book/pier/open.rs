@@ -12,7 +12,7 @@ fn refused(disk: &Sim) -> Error {
 }
 
 #[test]
-fn the_epochs_are_found_below_a_pier_and_in_its_log_in_the_order_of_their_events() {
+fn a_pier_orders_its_epochs_by_events() {
     // By name, 0i10 comes before 0i9.
     let disk = epochs(&[(0, 9), (9, 1), (10, 90), (100, 2)]);
     for path in [PIER, LOG] {
@@ -32,7 +32,7 @@ fn the_epochs_are_found_below_a_pier_and_in_its_log_in_the_order_of_their_events
 
 /// A directory `.urb/log` without epochs is the place of the epochs. It is not a pier with a `.urb/log` below.
 #[test]
-fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
+fn a_new_pier_opens_at_any_log_directory() {
     let empty = epochs(&[]);
     assert_eq!(options(&empty).open_pier(LOG, Mode::Append).unwrap().log_dir(), Path::new(LOG));
     assert_eq!(numbers(&reading(&empty)), [0]);
@@ -45,7 +45,7 @@ fn a_new_pier_may_be_opened_by_its_log_and_epochs_may_lie_elsewhere() {
 
 /// The first epoch refused the durability, after the pier had made the directories, the lock and an epoch.
 #[test]
-fn a_pier_that_is_refused_for_its_durability_makes_nothing() {
+fn a_pier_refused_for_durability_creates_nothing() {
     let disk = Sim::new();
     let options = options(&disk).durability(Durability::Rotate);
     let error = options.open_pier(PIER, Mode::Create).unwrap_err();
@@ -100,7 +100,7 @@ fn an_overlap_is_refused_with_its_numbers() {
 }
 
 #[test]
-fn an_empty_epoch_is_fine_at_the_end_and_a_gap_before_another() {
+fn an_empty_epoch_may_only_be_the_last() {
     let disk = epochs(&[(0, 3), (3, 0)]);
     let pier = appending(&disk);
     assert_eq!((numbers(&pier), pier.last().unwrap()), (vec![0, 3], 3));
@@ -112,7 +112,7 @@ fn an_empty_epoch_is_fine_at_the_end_and_a_gap_before_another() {
 
 // Promise: pier-gaps.
 #[test]
-fn an_epoch_in_lmdb_is_refused_by_its_name() {
+fn an_lmdb_epoch_is_refused_by_name() {
     for (version, and) in [(Some("1"), false), (Some("2\n"), true), (None, true)] {
         let disk = epochs(&[(3, 1)]);
         disk.create_dir(&epoch(0)).unwrap();
@@ -184,7 +184,7 @@ fn verify_checks_every_epoch_and_what_lies_between() {
 
 /// A failed listing does not mean "no epochs": an empty pier would begin there.
 #[test]
-fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
+fn a_failed_call_while_opening_hides_no_epoch() {
     for mode in [Mode::Read, Mode::Append] {
         for call in 1.. {
             let disk = three_epochs();
@@ -206,7 +206,7 @@ fn a_call_that_fails_while_a_pier_is_opened_leaves_no_epoch_out() {
 
 /// An unreadable text is not a missing text.
 #[test]
-fn a_call_that_fails_while_a_pier_is_opened_hides_no_version() {
+fn a_failed_call_while_opening_hides_no_version() {
     for call in 1.. {
         let disk = three_epochs();
         put(&disk, epoch(3).join("epoc.txt"), b"4");

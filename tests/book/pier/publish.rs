@@ -76,7 +76,7 @@ fn sizes(disk: &Sim) -> Vec<u64> {
 }
 
 #[test]
-fn each_part_is_an_epoch_in_the_order_of_partitions() {
+fn each_part_becomes_an_epoch_by_partition_order() {
     let (disk, pier) = two_epochs();
     put(&disk, epoch(3).join("vere.txt"), b"3.5");
     let mut reader = reading(&disk).follow(Some(1)).unwrap();
@@ -110,7 +110,7 @@ fn each_part_is_an_epoch_in_the_order_of_partitions() {
 
 /// The pier's record of transactions and the epochs' records count as one record.
 #[test]
-fn a_repeat_is_recognised_among_appended_and_published_ones() {
+fn repeats_of_appended_and_published_transactions_are_recognised() {
     let (disk, pier) = two_epochs();
     drop(pier);
     let mut last = BEFORE;
@@ -166,7 +166,7 @@ fn what_cannot_be_an_epoch_is_appended() {
 }
 
 #[test]
-fn a_commit_without_deeds_begins_no_epoch_and_is_recognised() {
+fn an_empty_commit_is_recognised_without_an_epoch() {
     let (disk, pier) = two_epochs();
     for repeated in [false, true] {
         let parts = [pier.stage("none", 1, 7, None).unwrap().finish().unwrap()];
@@ -245,7 +245,7 @@ fn judge(image: &Sim) -> bool {
 }
 
 #[test]
-fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
+fn a_crash_during_publishing_is_all_or_nothing() {
     let (disk, pier) = two_epochs();
     let parts = staged(&pier, "one", BEFORE);
     disk.record();
@@ -262,7 +262,7 @@ fn a_crash_at_any_step_leaves_all_of_a_commit_or_none() {
 
 /// The durability of a handle is for appends: the epochs of a commit are durable with any.
 #[test]
-fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
+fn a_published_commit_is_durable_with_any_options() {
     use Recovery::{Acknowledged, Spec, Valid};
     for recovery in [Valid, Acknowledged, Spec] {
         for durability in [Durability::None, Durability::Manual, Durability::Always] {
@@ -275,7 +275,7 @@ fn a_commit_is_durable_with_any_durability_and_recovery_of_the_handle() {
 
 /// Each call of a commit fails once: the handle continues or is closed. No event is lost or doubled.
 #[test]
-fn a_call_that_fails_during_a_commit_loses_nothing() {
+fn a_failed_call_during_publishing_loses_nothing() {
     let (mut failed, mut went_on, mut closed) = (0, 0, 0);
     for call in 1.. {
         let (disk, pier) = two_epochs();

@@ -107,7 +107,7 @@ fn a_cursor_is_a_snapshot() {
 }
 
 #[test]
-fn a_reader_sees_what_was_appended_and_rolled_once_it_looks() {
+fn a_refreshed_reader_sees_appends_and_rolls() {
     let disk = three_epochs();
     let (reader, writer) = (reading(&disk), appending(&disk));
     append(&writer, 10..=11);
@@ -124,7 +124,7 @@ fn a_reader_sees_what_was_appended_and_rolled_once_it_looks() {
 }
 
 #[test]
-fn a_follower_goes_on_into_the_epochs_that_begin_meanwhile() {
+fn a_follower_continues_into_new_epochs() {
     let disk = three_epochs();
     let writer = appending(&disk);
     for pier in [reading(&disk), writer.clone()] {

@@ -29,7 +29,7 @@ fn four_epochs() -> Sim {
 }
 
 #[test]
-fn retention_drops_whole_epochs_and_only_what_it_may() {
+fn pier_retention_drops_only_allowed_whole_epochs() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let sizes: Vec<u64> = pier.epochs().unwrap().iter().map(|epoch| epoch.bytes).collect();
@@ -62,7 +62,7 @@ fn retention_drops_whole_epochs_and_only_what_it_may() {
 }
 
 #[test]
-fn an_epoch_without_events_may_be_all_that_is_left() {
+fn retention_may_leave_only_an_empty_epoch() {
     let disk = three_epochs();
     let pier = appending(&disk);
     pier.roll().unwrap();
@@ -74,7 +74,7 @@ fn an_epoch_without_events_may_be_all_that_is_left() {
 }
 
 #[test]
-fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
+fn a_consumer_keeps_its_epochs_until_it_passes() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let reader = reading(&disk);
@@ -112,7 +112,7 @@ fn a_consumer_keeps_what_it_needs_until_it_has_passed() {
 
 /// A position above the end would hide later events.
 #[test]
-fn a_consumer_above_what_a_crash_left_is_lowered() {
+fn a_consumer_above_the_end_is_lowered() {
     let disk = Sim::new();
     let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
     append(&pier, 1..=3);
@@ -129,7 +129,7 @@ fn a_consumer_above_what_a_crash_left_is_lowered() {
 }
 
 #[test]
-fn retention_by_age_asks_when_an_epoch_was_finished() {
+fn retention_by_age_counts_from_an_epochs_end() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zod");
     let pier = Pier::append_to(&path).unwrap();
@@ -160,7 +160,7 @@ fn retention_by_age_asks_when_an_epoch_was_finished() {
 /// A reader keeps its open epochs, and a slow follower does not skip events. A follower of a reader with an old list of
 /// epochs got an error about a missing log.
 #[test]
-fn readers_beside_a_retention_read_on_or_are_refused() {
+fn readers_continue_or_are_refused_during_retention() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let reader = reading(&disk);
@@ -190,7 +190,7 @@ fn readers_beside_a_retention_read_on_or_are_refused() {
 
 /// A follower at the end skipped dropped events that it had not returned yet.
 #[test]
-fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
+fn an_unstarted_follower_skips_no_dropped_events() {
     let disk = Sim::new();
     let pier = appending(&disk);
     append(&pier, 1..=3);
@@ -214,7 +214,7 @@ fn a_follower_that_gave_nothing_yet_is_not_led_past_events() {
 
 /// A new follower began at the first event left, although an older follower is refused.
 #[test]
-fn a_new_follower_is_not_led_past_events_either() {
+fn a_new_follower_skips_no_dropped_events() {
     let disk = four_epochs();
     let before = reading(&disk);
     assert_eq!(appending(&disk).retain(&most(0)).unwrap().epochs, [0, 3, 5]);
@@ -264,7 +264,7 @@ fn a_check_that_could_check_nothing_says_so() {
 
 /// The check reported epochs as missing that were dropped during the check of the first epoch.
 #[test]
-fn a_check_beside_a_retention_passes_over_what_is_gone() {
+fn verify_skips_epochs_dropped_during_the_check() {
     let disk = four_epochs();
     let pier = appending(&disk);
     let (mut calls, mut seen) = (0, (0, 0));
@@ -303,7 +303,7 @@ fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
 }
 
 #[test]
-fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
+fn a_crash_during_retention_leaves_no_gap() {
     let states = [vec![0, 3, 5, 9], vec![3, 5, 9], vec![5, 9], vec![9]];
     let disk = four_epochs();
     let pier = appending(&disk);
@@ -323,7 +323,7 @@ fn a_crash_at_any_step_leaves_the_epochs_from_some_one_on() {
 
 /// Each call fails once: the handle continues or is closed, and the events have no gap.
 #[test]
-fn a_call_that_fails_leaves_the_epochs_from_some_one_on() {
+fn a_failed_call_during_retention_leaves_no_gap() {
     let (mut failed, mut closed) = (0, 0);
     for call in 1.. {
         let disk = four_epochs();

@@ -11,7 +11,7 @@ use crate::pier::support::*;
 use crate::support::prelude::*;
 
 #[test]
-fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
+fn a_new_epoch_inherits_metadata_and_texts() {
     let disk = epochs(&[(0, 2)]);
     put(&disk, epoch(0).join("vere.txt"), b"3.5");
     put(&disk, epoch(0).join("epoc.txt"), b"3");
@@ -36,7 +36,7 @@ fn a_new_epoch_gets_the_metadata_and_the_texts_of_the_one_before() {
 
 /// The header has the number: a directory may be copied, and another program reads only the header.
 #[test]
-fn a_new_epoch_has_its_number_under_any_name() {
+fn a_renamed_new_epoch_keeps_its_number() {
     for layout in [Layout::Packed, Layout::Slots] {
         let disk = Sim::new();
         let pier = options(&disk).layout(layout).open_pier(PIER, Mode::Append).unwrap();
@@ -51,7 +51,7 @@ fn a_new_epoch_has_its_number_under_any_name() {
 
 /// A new epoch has the layout of the epoch before, unless the caller names another layout.
 #[test]
-fn a_new_epoch_has_the_layout_of_the_one_before() {
+fn a_new_epoch_inherits_the_layout() {
     use Layout::{Packed, Slots};
     let disk = Sim::new();
     let named = |layout| options(&disk).layout(layout);
@@ -91,7 +91,7 @@ fn a_new_epoch_has_the_layout_of_the_one_before() {
 }
 
 #[test]
-fn a_last_epoch_in_the_padded_layout_is_read_and_not_appended_to() {
+fn a_padded_last_epoch_is_read_only() {
     let padded = std::fs::read("tests/data/book/specC-epoch100/book.log").unwrap();
     let disk = epochs(&[(90, 10)]);
     disk.create_dir(&epoch(100)).unwrap();
@@ -150,7 +150,7 @@ fn one_pier_has_one_writer_whatever_its_epoch() {
 }
 
 #[test]
-fn batches_go_to_the_last_epoch_under_its_rules() {
+fn batches_obey_the_last_epochs_rules() {
     let disk = three_epochs();
     let pier = manual(&disk).open_pier(PIER, Mode::Append).unwrap();
     let mut batch = Batch::<BookFormat>::new(1000);
@@ -166,7 +166,7 @@ fn batches_go_to_the_last_epoch_under_its_rules() {
 }
 
 #[test]
-fn appends_and_rolls_of_many_threads_leave_every_event_once() {
+fn concurrent_appends_and_rolls_keep_each_event_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("zod");
     let options = Options::new().durability(Durability::None);

@@ -42,7 +42,7 @@ fn read(disk: &Sim) -> Vec<(u64, String)> {
 
 /// The record of transactions was lost with its epoch: a repeat was appended again.
 #[test]
-fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
+fn retention_forgets_no_transaction_even_after_a_crash() {
     let disk = three_epochs();
     let pier = appending(&disk);
     write(&pier, &of("one", 4, None), &["a", "b"]).unwrap();
@@ -65,7 +65,7 @@ fn a_repeat_is_recognised_after_its_epoch_was_dropped_or_while_it_is() {
 
 /// The record of transactions belongs to an epoch, and a new epoch has none.
 #[test]
-fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
+fn a_roll_forgets_no_transaction_and_detects_gaps() {
     let disk = three_epochs();
     let pier = appending(&disk);
     let query = Some("first");
@@ -94,7 +94,7 @@ fn a_repeat_is_recognised_after_a_roll_and_a_gap_too() {
 }
 
 #[test]
-fn what_was_staged_before_a_roll_is_committed_after_it() {
+fn a_part_staged_before_a_roll_commits_later() {
     let disk = three_epochs();
     let (pier, task) = (appending(&disk), reading(&disk));
     let part = staged(&task, "one", &["late"]);
@@ -113,7 +113,7 @@ fn what_was_staged_before_a_roll_is_committed_after_it() {
 
 /// Staging created the directory of the dropped epoch again, without a log, and nobody could open the pier.
 #[test]
-fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
+fn late_staging_does_not_recreate_a_dropped_epoch() {
     let disk = three_epochs();
     let (pier, task) = (appending(&disk), reading(&disk));
     let book = options(&disk).open(epoch(5), Mode::Read).unwrap();
@@ -132,7 +132,7 @@ fn a_task_that_stages_after_its_epoch_was_dropped_brings_it_not_back() {
 
 /// A job's staged files were lost with the epoch, and the commit found nothing.
 #[test]
-fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
+fn parts_of_a_dropped_epoch_commit_once() {
     let one = of("one", 1, None);
     for layout in [Layout::Packed, Layout::Slots] {
         let disk = Sim::new();
@@ -164,7 +164,7 @@ fn what_was_staged_in_an_epoch_that_is_dropped_is_committed_once() {
 
 /// A reader that did not know the new epoch of the staged files reported them as gone.
 #[test]
-fn a_reader_discards_what_a_retention_took_to_another_epoch() {
+fn a_reader_discards_parts_moved_by_retention() {
     let disk = Sim::new();
     let pier = appending(&disk);
     append(&pier, 1..=3);
@@ -180,7 +180,7 @@ fn a_reader_discards_what_a_retention_took_to_another_epoch() {
 
 /// The stage could not be finished, and its file stayed in the directory that the retention had chosen.
 #[test]
-fn a_stage_whose_epoch_is_dropped_meanwhile_is_committed() {
+fn an_open_stage_survives_its_dropped_epoch() {
     let disk = Sim::new();
     let pier = appending(&disk);
     append(&pier, 1..=3);
@@ -200,7 +200,7 @@ fn a_stage_whose_epoch_is_dropped_meanwhile_is_committed() {
 
 /// Deeds of one layout are no deeds of the other.
 #[test]
-fn what_was_staged_for_another_layout_is_not_taken_along() {
+fn a_roll_moves_no_parts_of_another_layout() {
     let disk = three_epochs();
     let part = staged(&reading(&disk), "one", &["late"]);
     let slots = options(&disk).layout(Layout::Slots);

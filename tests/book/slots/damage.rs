@@ -33,7 +33,7 @@ fn a_damaged_slot_leaves_the_other_to_decide() {
 
 /// An interrupted opening must keep the slot that led to the end.
 #[test]
-fn a_slot_without_its_deeds_is_written_over_and_not_the_one_that_counts() {
+fn an_opening_overwrites_only_the_stale_slot() {
     let all = golden_events();
     for (batches, newest, counts) in [(&[1, 1, 1][..], 4096, 0), (&[1, 1, 1, 1], 0, 4096)] {
         let base = tempfile::tempdir().unwrap();
@@ -73,7 +73,7 @@ fn deeds_after_the_committed_end_are_never_promoted() {
 
 /// A newest batch with a deed beyond the handle's limit counted as lost in a power cut, and was removed.
 #[test]
-fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
+fn an_oversized_newest_batch_is_refused_not_truncated() {
     let all = [(1, vec![1; 20]), (1, vec![2; 200])];
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("0i0");
@@ -94,7 +94,7 @@ fn a_newest_batch_beyond_the_limit_of_a_handle_is_refused_not_cut() {
 /// A log in `0i0` may begin after any event. A writer that asked for the right epoch was refused, because the
 /// directory's name says 0.
 #[test]
-fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
+fn an_explicit_epoch_may_differ_from_0i0() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("0i0");
     options().epoch(Some(100)).open(&path, Mode::Create).unwrap().close().unwrap();
@@ -116,7 +116,7 @@ fn an_epoch_asked_for_need_not_be_that_of_the_name_0i0() {
 
 /// All deeds of the first batch are there by their lengths, but a byte differs from the committed byte.
 #[test]
-fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
+fn a_first_batch_with_wrong_checksum_is_corrupt() {
     let all = golden_events();
     let mut log = golden_log("head-3x1", &all[..3]);
     let last = log.len() - 10;
@@ -140,7 +140,7 @@ fn a_first_batch_whose_checksum_differs_is_refused_and_not_taken_for_empty() {
 /// for writing removed all its events, and a conversion copied none and succeeded.
 // Promise: slots-first-batch.
 #[test]
-fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
+fn a_damaged_first_length_is_corrupt_not_torn() {
     let all = golden_events();
     let whole = golden_log("head-3x1", &all[..3]);
     let edge = |count: usize| DEEDS_AT + deeds(&all[..count]).len();
@@ -168,7 +168,7 @@ fn a_damaged_length_in_the_first_batch_is_damage_and_not_a_torn_batch() {
 /// Next to a damaged slot, the slot of an empty log won even if the first length was damaged, too.
 // Promise: slots-first-batch.
 #[test]
-fn beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one() {
+fn any_deed_counts_if_a_slot_is_damaged() {
     let all = golden_events();
     let mut log = golden_log("head-3x1", &all[..3]);
     log[4096 + 20] ^= 1;
@@ -186,7 +186,7 @@ fn beside_a_damaged_slot_a_deed_anywhere_is_a_committed_one() {
 /// Opening removes a first batch lost in a power cut, and leaves no header that counts the batch.
 // Promise: slots-first-batch.
 #[test]
-fn a_first_batch_that_is_not_there_leaves_an_empty_log() {
+fn a_missing_first_batch_leaves_an_empty_log() {
     let all = golden_events();
     let whole = golden_log("head-3x1", &all[..3]);
     for log in [whole[..DEEDS_AT].to_vec(), [&whole[..DEEDS_AT], &[0; 200]].concat()] {
@@ -204,7 +204,7 @@ fn a_first_batch_that_is_not_there_leaves_an_empty_log() {
 
 // Promise: slots-header.
 #[test]
-fn without_a_slot_the_log_is_refused_and_salvaged() {
+fn a_log_without_slots_is_refused_but_salvaged() {
     let all = golden_events();
     for slots in [&[0][..], &[0, 4096]] {
         let mut log = golden_log("head-3x1", &all[..3]);
@@ -254,7 +254,7 @@ fn verify_finds_rot_that_the_layout_itself_cannot() {
 }
 
 #[test]
-fn a_repair_of_slots_leaves_a_log_that_is_clean() {
+fn a_repaired_slots_log_is_clean() {
     let all = golden_events();
     let mut log = golden_log("head-3x1", &all[..3]);
     let last = log.len() - 1;
@@ -271,7 +271,7 @@ fn a_repair_of_slots_leaves_a_log_that_is_clean() {
 /// process crashed.
 // Promise: slots-crash.
 #[test]
-fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
+fn a_half_written_header_loses_no_earlier_append() {
     let disk = Sim::new();
     let on = |disk: &Sim| options().storage(Arc::new(disk.clone())).durability(Durability::Manual);
     let book = on(&disk).open("/log", Mode::Create).unwrap();
@@ -291,7 +291,7 @@ fn a_header_that_is_half_written_takes_nothing_from_the_appends_before_it() {
 /// The newest slot was damaged after the log was closed. The mark vouched for the slot's deeds, but the next batch was
 /// counted from the older slot: its checksum covered other deeds, and the appends were lost when the process crashed.
 #[test]
-fn appends_after_a_damaged_slot_survive_the_death_of_the_process() {
+fn appends_after_a_damaged_slot_survive_a_crash() {
     let base = tempfile::tempdir().unwrap();
     let (path, copy) = (base.path().join("log"), base.path().join("copy"));
     let options = options().durability(Durability::Manual);

@@ -141,7 +141,7 @@ fn every_golden_log_is_converted_to_both_layouts() {
 }
 
 #[test]
-fn a_golden_log_with_damage_in_its_middle_is_not_converted() {
+fn a_golden_log_damaged_inside_is_not_converted() {
     let log = own_bytes("uip-packed-midcorrupt");
     let (base, source) = place("0i0", &log);
     for to in [Layout::Packed, Layout::Slots] {

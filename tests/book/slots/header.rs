@@ -3,7 +3,7 @@
 use crate::slots::support::*;
 
 #[test]
-fn an_empty_log_takes_its_epoch_from_the_header() {
+fn an_empty_log_has_the_headers_epoch() {
     let (_dir, path) = place("log", &golden_log("head-empty100", &[]));
     let book = Book::append_to(&path).unwrap();
     assert_eq!((book.epoch().unwrap(), book.bounds().unwrap()), (100, None));
@@ -28,7 +28,7 @@ fn the_first_save_may_set_the_epoch() {
 /// The reference implementation's own tests begin a log in `0i0` with event 5. The header of `slots` has a checksum.
 /// The header of the other layout has none, so only the name reveals a damaged header.
 #[test]
-fn a_log_in_0i0_may_begin_after_any_event() {
+fn a_log_in_0i0_begins_at_any_event() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("0i0");
     let book = options().open(&path, Mode::Create).unwrap();
@@ -114,7 +114,7 @@ fn a_commit_syncs_once() {
 
 /// A header with the right end is not written again.
 #[test]
-fn opening_a_closed_log_syncs_as_often_as_one_without_a_header_to_write() {
+fn reopening_slots_syncs_no_more_than_packed() {
     let syncs = [Layout::Packed, Layout::Slots].map(|layout| {
         let disk = Sim::new();
         let options = Options::new().layout(layout).storage(Arc::new(disk.clone()));
@@ -159,7 +159,7 @@ fn a_reader_sees_what_the_header_counts() {
 
 /// The checksum of a batch is read in parts.
 #[test]
-fn a_batch_may_be_larger_than_what_is_read_at_once() {
+fn a_batch_may_exceed_the_read_buffer() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("log");
     let book = options().open(&path, Mode::Create).unwrap();
@@ -178,7 +178,7 @@ fn a_batch_may_be_larger_than_what_is_read_at_once() {
 /// Each look of a reader summed the whole batch again, and walked back over the batch. Following a writer that does not
 /// sync took time with the square of the appended bytes.
 #[test]
-fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
+fn a_refresh_reads_only_newly_appended_bytes() {
     let disk = Sim::new();
     let storage = Arc::new(disk.clone());
     let options = options().durability(Durability::Manual).storage(storage);
@@ -215,7 +215,7 @@ fn a_reader_of_a_batch_that_grows_reads_what_was_appended_since() {
 
 /// A header may reach the file before its deeds. A reader that has summed the batch waits for the deeds.
 #[test]
-fn a_follower_of_a_batch_takes_nothing_whose_bytes_are_not_there() {
+fn a_reader_ignores_counted_deeds_without_their_bytes() {
     let base = tempfile::tempdir().unwrap();
     let path = base.path().join("log");
     let options = options().durability(Durability::Manual);

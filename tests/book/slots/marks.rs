@@ -37,7 +37,7 @@ fn begun_then(log: &[u8], close: bool) -> Sim {
 
 /// Header and sizes reached the disk before a power cut, the bytes of the deeds did not.
 #[test]
-fn a_first_commit_that_never_returned_is_cut_off() {
+fn an_unreturned_first_commit_is_removed() {
     let disk = begun_then(&first_batch_that_differs(), false);
     let book = on(&disk).open("/0i0", Mode::Append).unwrap();
     assert_eq!((book.recovery().verdict, book.len().unwrap()), (Verdict::Torn, 0));
@@ -48,7 +48,7 @@ fn a_first_commit_that_never_returned_is_cut_off() {
 
 /// A writer that closed the log had no pending commit: later bytes are from another program.
 #[test]
-fn a_first_batch_after_a_close_that_differs_is_damage() {
+fn a_differing_first_batch_after_close_is_damage() {
     let disk = begun_then(&first_batch_that_differs(), true);
     refused(on(&disk).open("/0i0", Mode::Append), ErrorKind::Corrupt);
     assert_eq!(read_file(&disk, Path::new(LOG)), first_batch_that_differs());
@@ -56,7 +56,7 @@ fn a_first_batch_after_a_close_that_differs_is_damage() {
 
 /// Commits of another program to an empty log count.
 #[test]
-fn a_commit_of_another_program_to_an_empty_log_counts() {
+fn a_foreign_commit_to_an_empty_log_counts() {
     let all = golden_events();
     let disk = begun_then(&golden_log("head-3x1", &all[..3]), true);
     let book = on(&disk).open("/0i0", Mode::Append).unwrap();
@@ -65,7 +65,7 @@ fn a_commit_of_another_program_to_an_empty_log_counts() {
 
 /// The mark has more events than the remaining slot. The search for their deeds begins at the end of the mark.
 #[test]
-fn a_mark_vouches_for_the_deeds_of_a_damaged_slot() {
+fn a_mark_keeps_deeds_of_a_damaged_slot() {
     let all = golden_events();
     let disk = Sim::new();
     let book = on(&disk).open("/0i0", Mode::Create).unwrap();
@@ -85,7 +85,7 @@ fn a_mark_vouches_for_the_deeds_of_a_damaged_slot() {
 
 /// The deeds of the mark lie elsewhere in this log: nothing is counted from there.
 #[test]
-fn the_mark_of_a_log_that_was_exchanged_counts_nothing() {
+fn the_mark_of_an_exchanged_log_is_ignored() {
     let all = golden_events();
     for (ours, theirs) in [(3, 3), (3, 5), (5, 3)] {
         let disk = Sim::new();
@@ -133,7 +133,7 @@ fn verify_names_the_place_and_both_values() {
 /// The header has a checksum of the newest batch. Opening ignored the checksum if a mark vouched for the log: readers
 /// returned a changed byte as a good event, and `verify` called the log clean. One of vere's own tests failed.
 #[test]
-fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
+fn a_mark_never_replaces_the_batch_checksum() {
     let all = golden_events();
     for batches in [&[1, 2][..], &[3], &[1, 1, 1]] {
         let disk = Sim::new();
@@ -171,7 +171,7 @@ fn the_newest_batch_is_held_against_its_checksum_also_where_a_mark_vouches() {
 /// The damaged slot may have held a newer mark, which counted the first batch: nothing shows that the commit never
 /// returned.
 #[test]
-fn a_first_batch_beside_a_damaged_slot_of_the_mark_is_kept() {
+fn a_damaged_mark_slot_keeps_the_first_batch() {
     let disk = begun_then(&first_batch_that_differs(), false);
     let path = Path::new("/0i0/.deedbook/mark");
     let mut mark = read_file(&disk, path);

@@ -105,7 +105,7 @@ const LOGS: [(&str, &str, usize, u64); 7] = [
 /// By one handle, by a handle for each batch, and by a handle without a sidecar.
 // Promise: slots-reference.
 #[test]
-fn what_is_appended_to_a_log_of_the_reference_has_its_bytes() {
+fn appends_to_reference_logs_have_reference_bytes() {
     let more: Vec<Event> = (1..8u32).map(|n| (n << 20, vec![n as u8; 37 * n as usize])).collect();
     for (name, dir, held, last) in LOGS {
         let log = golden_log(name, &golden_events()[..held]);

@@ -9,7 +9,7 @@ use crate::support::judge::tally::all_passed;
 /// A payload full of records, longer than any chain the engine once believed for the length alone.
 /// It lies below the mark, under a head claiming nearly all of it. Readers give none of the records.
 #[test]
-fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
+fn readers_ignore_records_inside_a_long_payload() {
     for format in LARGE {
         let framing = format.framing();
         let inner: Vec<u8> = plain(150, 63_000)
@@ -40,7 +40,7 @@ fn nine_mebibytes_of_records_in_a_payload_are_not_believed() {
 
 /// Repeats the matrix over a log with blocks in its index.
 #[test]
-fn damage_in_a_log_with_an_index_has_one_answer() {
+fn readers_agree_about_damage_in_an_indexed_log() {
     for format in LARGE {
         let framing = format.framing();
         for beside in besides(24) {
@@ -82,7 +82,7 @@ fn damage_in_a_log_with_an_index_has_one_answer() {
 /// A log without its end, damaged near the beginning or intact, can still be split for many readers:
 /// the engine cuts the log into parts at the borders in the index.
 #[test]
-fn a_damaged_log_is_cut_into_parts_at_the_borders_of_its_index() {
+fn a_damaged_log_splits_at_its_index_borders() {
     for (format, damaged) in
         LARGE.into_iter().flat_map(|format| [(format, &[1, 12][..]), (format, &[])])
     {

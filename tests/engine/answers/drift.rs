@@ -37,7 +37,7 @@ fn records_in_a_torn_payload_are_not_given() {
 /// length they gave a record that did not exist; at another length they raised "lost records" for a
 /// log without any loss.
 #[test]
-fn a_reader_notices_that_the_end_was_cut_and_written_again() {
+fn a_reader_notices_a_rewritten_end() {
     let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
     for format in LARGE {
         let events = plain(6, 40);
@@ -89,7 +89,7 @@ fn damage_that_a_log_grew_over_is_forgotten() {
 
 /// The same for a gap between segments.
 #[test]
-fn a_gap_that_a_log_grew_over_is_forgotten() {
+fn a_reader_forgets_a_repaired_gap() {
     let (_, _, at) = broken(&TINY, &plain(8, 40), Beside::Nothing, |_, _| ());
     at.storage.remove(&at.path.join(format!("{:020}.wal", 3))).unwrap();
     grown_over(&TINY, &at, "a gap");
@@ -125,7 +125,7 @@ fn grown_over(format: &dyn Format, at: &At, what: &str) {
 /// Readers also forgot damage that growth does not repair: the header of a Book rotted under its
 /// writer. Once the Book had grown, a reader gave deeds again, under unproved numbers.
 #[test]
-fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
+fn a_reader_keeps_raising_a_rotten_header() {
     let (memory, at) = in_memory(&BOOK);
     let writer = BOOK.create(&at, &plain(3, 40));
     writer.sync().unwrap();
@@ -145,7 +145,7 @@ fn a_rotten_header_is_not_forgotten_when_the_log_grows() {
 /// copied first.
 #[test]
 #[allow(unsafe_code)]
-fn a_buffer_that_changes_while_it_is_appended_makes_no_corrupt_record() {
+fn a_changing_buffer_becomes_no_corrupt_record() {
     for format in [&BOOK as &dyn Format, &SINGLE] {
         for len in [10, 500, 3_000, 20_000] {
             let storage = Hooked::default();
@@ -200,7 +200,7 @@ fn verify_lists_damage_in_order() {
 
 /// A read error during the search for the layout became "not a log".
 #[test]
-fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
+fn a_failed_read_during_open_stays_an_error() {
     for format in FORMATS {
         for sidecar in [true, false] {
             let disk = Sim::new();
@@ -243,7 +243,7 @@ fn a_read_error_while_a_log_is_looked_at_is_a_read_error() {
 
 /// The same for an error during the search for another layout: a log of another layout was "not a log".
 #[test]
-fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
+fn a_failed_read_during_layout_detection_is_reported() {
     let disk = Sim::new();
     disk.create_dir(Path::new(DIR)).unwrap();
     let padded = std::fs::read(data("specC-3").join("book.log")).unwrap();
@@ -274,7 +274,7 @@ fn a_read_error_while_layouts_are_looked_for_is_a_read_error() {
 /// Book left `closed` in the mark while it went on appending. After a crash, the engine would have
 /// blamed a torn record on another program.
 #[test]
-fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
+fn an_appending_writer_marks_the_log_as_open() {
     for format in FORMATS {
         let (memory, at) = in_memory(format);
         format.create(&at, &plain(3, 30)).close().unwrap();
@@ -296,7 +296,7 @@ fn a_writer_that_goes_on_says_in_the_mark_that_the_log_is_open() {
 
 /// Every way of reading begins with the same evidence, also in segments of another size.
 #[test]
-fn damage_in_segments_of_any_size_has_one_answer() {
+fn readers_agree_about_damage_for_any_segment_size() {
     for segment_bytes in [9, 31, 512, 5_000] {
         let format = WalFormat::segmented("wal-segments", segment_bytes);
         let events: Vec<Event> = plain(30, 40);

@@ -15,7 +15,7 @@ use arrow_array::{Array, Int64Array};
 /// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it raised. A Book cut
 /// inside a deed with inner records gave an inner record when passing over damage.
 #[test]
-fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
+fn backward_reads_ignore_records_inside_a_damaged_record() {
     for format in FORMATS {
         let inner = format.framing().encode(7, b"inner");
         let mut events = plain(2, 30);
@@ -49,7 +49,7 @@ fn a_record_inside_a_damaged_one_is_not_given_backwards_either() {
 /// repair cut all of them off. Now nothing cuts them, and the error names the limit to raise.
 // Promise: wal-limit.
 #[test]
-fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
+fn a_low_limit_removes_nothing_and_is_named() {
     for format in FORMATS {
         for beside in [Beside::Closed(4), Beside::Open(4), Beside::Open(0), Beside::Nothing] {
             let specimen = Specimen::new(format, &plain(4, 200), beside);
@@ -90,7 +90,7 @@ fn a_limit_below_the_records_never_cuts_and_says_what_to_raise() {
 /// Somebody copied the log under the writer, and its mark later. The copy reported a loss of
 /// records it never had.
 #[test]
-fn a_copy_that_is_older_than_its_mark_is_called_a_copy() {
+fn a_copy_older_than_its_mark_is_recognised() {
     for format in FORMATS {
         for more in [0, 9] {
             let (_, _, at) = broken(format, &plain(6, 30), Beside::Open(6), |specimen, space| {
@@ -124,7 +124,7 @@ fn a_lost_end_is_raised_by_reading_backwards() {
 
 /// Event numbers from 2^63 on were negative in an Arrow column.
 #[test]
-fn event_numbers_beyond_two_to_the_63_are_right_in_arrow() {
+fn arrow_refuses_event_numbers_beyond_int64() {
     let memory = Memory::new();
     memory.create_dir(Path::new("/")).unwrap();
     let at = At::memory(&memory, DIR);
@@ -167,7 +167,7 @@ fn verify_tells_of_what_it_cannot_read() {
 /// A writer cut the end and wrote it again under a follower on its own handle. The follower went
 /// on, and left out the records in the place of those it had given.
 #[test]
-fn a_follower_of_the_writer_s_handle_reports_a_cut() {
+fn a_follower_on_the_writers_handle_reports_truncation() {
     for again in [0, 1, 2, 4] {
         let dir = tempfile::tempdir().unwrap();
         let wal = Wal::create(dir.path().join("log")).unwrap();
@@ -186,7 +186,7 @@ fn a_follower_of_the_writer_s_handle_reports_a_cut() {
 /// Only the opening asked whether to go on. A walk over the rest of the log went on until its next
 /// report of progress, and a long damaged stretch has none.
 #[test]
-fn a_check_and_a_copy_are_ended_while_they_read() {
+fn an_interrupt_ends_verify_and_salvage_during_reads() {
     let (memory, path) = (Memory::new(), Path::new("/large"));
     let is_over = Arc::new(AtomicBool::new(false));
     let asked = is_over.clone();

@@ -56,7 +56,7 @@ fn numbers(at: &At, events: &[Event]) -> Vec<Option<u64>> {
 /// Without a mark, readers passed over a first deed with a damaged frame and numbered the rest from
 /// 1 on: 102, 103 and 104 came as 1, 2 and 3.
 #[test]
-fn a_damaged_first_deed_does_not_renumber_the_others() {
+fn a_damaged_first_deed_keeps_other_numbers_unchanged() {
     let events = plain(6, 30);
     for byte in [16, 17, 28, 30, 62] {
         let (_, at) = epoch_100(&events, |bytes| bytes[byte] ^= 1);
@@ -71,7 +71,7 @@ fn a_damaged_first_deed_does_not_renumber_the_others() {
 /// A header with a damaged magic or version, no mark: the log opened with bounds (0, 2), event 1
 /// was event 2, and a plain loop raised only at its end.
 #[test]
-fn a_damaged_header_is_raised_first_and_keeps_the_numbers() {
+fn a_damaged_header_is_raised_and_keeps_numbers() {
     let events = plain(6, 30);
     for byte in 0..8 {
         let (_, at) = epoch_100(&events, |bytes| bytes[byte] ^= 0x10);
@@ -89,7 +89,7 @@ fn a_damaged_header_is_raised_first_and_keeps_the_numbers() {
 /// The same with a first number of 0 before deeds: nothing proves their numbers, and the reader
 /// made up 0, 1, 2.
 #[test]
-fn deeds_after_a_first_number_of_zero_have_no_numbers() {
+fn deeds_after_a_zero_first_number_are_unnumbered() {
     let events = plain(6, 30);
     let (_, at) = epoch_100(&events, |bytes| bytes[8..16].fill(0));
     assert_eq!(numbers(&at, &events), [None; 6]);

@@ -55,7 +55,7 @@ fn one_answer(format: &dyn Format, at: &At, what: &str) -> Vec<u64> {
 /// the first of seven intact deeds, and named only the header. Checks and salvages had all seven.
 /// No grid of tests had a damaged header in it.
 #[test]
-fn damage_in_header_middle_and_tail_has_one_answer() {
+fn readers_agree_about_damage_in_header_and_tail() {
     for format in FORMATS {
         let is_book = format.framing() == Framing::Book;
         // Magic, version, and the number of the first deed.
@@ -114,7 +114,7 @@ fn padded(first: u64, deeds: u64) -> Vec<u8> {
 /// A damaged first deed made a Book in the layout `padded` unreadable, also to a salvage: only the
 /// first deed showed the layout. A Book in `packed` gave the rest.
 #[test]
-fn a_padded_log_whose_first_deed_is_damaged_gives_the_rest() {
+fn a_padded_log_survives_a_damaged_first_deed() {
     let deed = 52;
     for (what, at) in [("length", 16), ("mug", 24), ("jam", 32), ("trailer", 16 + deed - 8)] {
         for second in [None, Some(16 + 3 * deed + 17)] {
@@ -134,7 +134,7 @@ fn a_padded_log_whose_first_deed_is_damaged_gives_the_rest() {
 /// The header of a Book in `0iN` had rotted. Opening for writing refused with both numbers, but
 /// readers and a salvage numbered the deeds by the header.
 #[test]
-fn deeds_are_not_numbered_by_a_header_that_the_directory_contradicts() {
+fn the_directory_name_overrules_a_rotten_header() {
     for (name, epoch) in [("/pier/0i0", 0), ("/pier/0i300", 300)] {
         for deeds in [8, 3_000] {
             let memory = Memory::new();
@@ -163,7 +163,7 @@ fn deeds_are_not_numbered_by_a_header_that_the_directory_contradicts() {
 /// A torn record's payload held a whole record, and the file was cut at its end: readers gave the
 /// inner record as proved. One flipped bit of the outer record's length was enough, too.
 #[test]
-fn a_record_that_a_torn_one_holds_is_not_proved() {
+fn a_record_inside_a_torn_record_is_unproved() {
     for format in FORMATS {
         let framing = format.framing();
         let inner = framing.encode(7, b"inner");

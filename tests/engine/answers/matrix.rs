@@ -163,7 +163,7 @@ fn every_two_sectors_that_lie_apart_lost() {
 }
 
 #[test]
-fn every_sector_swapped_with_the_next_or_written_over_it() {
+fn readers_agree_about_swapped_or_repeated_sectors() {
     sectors(|bytes, at| {
         if at + 2 * SECTOR <= bytes.len() {
             bytes[at..at + 2 * SECTOR].rotate_left(SECTOR);
@@ -200,7 +200,7 @@ fn every_sector_and_all_after_it_stale() {
 }
 
 #[test]
-fn unwritten_zeros_after_the_last_record_are_no_damage() {
+fn reserved_zeros_after_the_end_are_no_damage() {
     for format in FORMATS {
         in_every_state(format, &small(0), |specimen| {
             for zeros in [1, 7, 8, 11, 12, 24, 600] {
@@ -225,7 +225,7 @@ fn nested(framing: Framing) -> Vec<Event> {
 
 // Promise: record-in-record.
 #[test]
-fn a_record_that_holds_records_damaged_in_every_bit_and_cut_at_every_byte() {
+fn readers_agree_about_damage_to_nested_records() {
     for format in FORMATS {
         let judge = |specimen: &Specimen<'_>, space: &[u8], what: &dyn Fn() -> String| {
             // The trailers of a Book tell where a damaged deed ends, and an open mark where a torn tail begins:

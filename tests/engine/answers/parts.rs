@@ -30,7 +30,7 @@ fn book() -> (At, Vec<Split>) {
 }
 
 #[test]
-fn the_parts_of_a_whole_log_are_intact_and_only_the_rest_is_read() {
+fn verify_reads_only_parts_not_known_intact() {
     for format in LARGE {
         let specimen = Specimen::new(format, &plain(24, 19_000), Beside::Closed(24));
         let at = At::memory(&specimen.files.restore(), specimen.path());
@@ -63,7 +63,7 @@ fn the_parts_of_a_whole_log_are_intact_and_only_the_rest_is_read() {
 
 /// Damage within a log moved parts, or the numbers of records, or the log itself: a check believes none of them.
 #[test]
-fn parts_that_are_not_the_beginning_of_the_log_are_read_again() {
+fn verify_rereads_parts_outside_the_logs_beginning() {
     let (at, parts) = book();
     let (alone, all) = verify(&at, &[]);
     let other = {
@@ -89,7 +89,7 @@ fn parts_that_are_not_the_beginning_of_the_log_are_read_again() {
 
 /// A part of another log is refused, and missing bytes of a part are damage.
 #[test]
-fn a_part_is_checked_against_the_log_that_was_cut() {
+fn a_part_is_checked_against_its_own_log() {
     let (_, parts) = book();
     let (other, of_other) = {
         let specimen = Specimen::new(LARGE[0], &plain(9, 19_001), Beside::Closed(9));
@@ -130,7 +130,7 @@ fn a_part_is_checked_against_the_log_that_was_cut() {
 }
 
 #[test]
-fn an_error_of_the_progress_function_ends_a_check() {
+fn a_progress_error_ends_verify() {
     let (at, parts) = book();
     let options = Options::new().storage(at.storage.clone());
     let refuse = |_, _| {

@@ -12,7 +12,7 @@ const ACCEPTING: Repair = Repair { force: false, dry_run: false, accept_loss: tr
 /// lowered the mark, and the evidence of 2,437 acknowledged records was gone. Checking and opening must show the loss
 /// until somebody accepts it, and nothing may change the log before.
 #[test]
-fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
+fn a_repair_hides_no_loss_between_two_records() {
     for format in FORMATS {
         for beside in [Beside::Closed(12), Beside::Open(12)] {
             let (specimen, memory, at) =
@@ -41,7 +41,7 @@ fn a_loss_at_a_record_s_edge_stays_visible_after_a_repair() {
 /// nothing else knows about the lost acknowledged records. An opening with the specification's
 /// recovery lowered the mark and noted nothing.
 #[test]
-fn an_accepted_loss_is_told_by_every_later_check() {
+fn every_later_verify_reports_an_accepted_loss() {
     let spec = How { recovery: Recovery::Spec, ..MANUAL };
     for format in FORMATS {
         for (beside, by_opening) in [
@@ -119,7 +119,7 @@ fn accepted_twice(format: &dyn Format, memory: &Memory, at: &At) -> Memory {
 /// A writer cut its end back between a repair's looks at the mark and at the log. The repair noted
 /// the writer's own cut as a loss.
 #[test]
-fn a_repair_beside_a_writer_that_cuts_its_end_notes_no_loss() {
+fn a_repair_notes_no_truncation_as_loss() {
     for format in [&SINGLE, &TINY] {
         let path = format.path_in(Path::new(DIR));
         for (accept_loss, read) in (0..40).flat_map(|read| [(true, read), (false, read)]) {
@@ -148,7 +148,7 @@ fn a_repair_beside_a_writer_that_cuts_its_end_notes_no_loss() {
 /// A repair cut off intact records after damage, and only its report said so. Now the repair
 /// refuses unless forced, and names the way to keep the records.
 #[test]
-fn a_repair_that_would_cut_intact_records_is_refused() {
+fn a_repair_refuses_to_remove_intact_records() {
     for format in FORMATS {
         for beside in [Beside::Closed(12), Beside::Open(12), Beside::Nothing] {
             let (_, memory, at) = broken(format, &plain(12, 30), beside, |specimen, space| {
@@ -166,7 +166,7 @@ fn a_repair_that_would_cut_intact_records_is_refused() {
 /// write-ahead log, and "copied 0 records" was a success. A writer could also open the tail, and
 /// put a `.deedbook` next to it.
 #[test]
-fn a_saved_tail_is_salvaged_and_not_opened_for_writing() {
+fn a_saved_end_is_salvaged_but_never_written() {
     for format in FORMATS {
         let (specimen, memory, at) =
             broken(format, &plain(12, 30), Beside::Nothing, |specimen, space| {

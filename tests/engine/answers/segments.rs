@@ -79,7 +79,7 @@ fn every_segment_but_the_last_too_short() {
 }
 
 #[test]
-fn every_two_segments_swapped_and_every_one_written_over_another() {
+fn readers_agree_about_swapped_or_overwritten_segments() {
     in_every_state(|specimen, case| {
         let all = numbers(specimen);
         if specimen.beside == Beside::Nothing && all.start > 0 {
@@ -147,7 +147,7 @@ fn dropped(beside: Beside) -> Specimen<'static> {
 }
 
 #[test]
-fn damage_in_a_log_whose_first_records_were_dropped() {
+fn readers_agree_about_damage_after_a_dropped_prefix() {
     for beside in [Beside::Open(12), Beside::Open(7), Beside::Closed(12), Beside::Nothing] {
         let specimen = dropped(beside);
         let start = specimen.edges[0];
@@ -195,7 +195,7 @@ fn appends_go_on_while_a_truncation_syncs() {
 /// A legal log, with everything dropped up to the border of a segment nobody had begun, was
 /// "corrupt" for every reader.
 #[test]
-fn a_log_of_which_all_was_dropped_needs_no_segment() {
+fn a_fully_dropped_log_needs_no_segment() {
     let memory = Memory::new();
     memory.create_dir(Path::new(DIR)).unwrap();
     write_file(&memory, &Path::new(DIR).join("head"), &head_marker(128));
@@ -216,7 +216,7 @@ fn a_log_of_which_all_was_dropped_needs_no_segment() {
 /// Reading, passing over damage, `verify` and `salvage` all gave nothing next to an oversized segment, a stray file
 /// with the name of the last possible segment, or a head marker beyond the log.
 #[test]
-fn a_wrong_file_among_the_segments_costs_no_record() {
+fn a_stray_segment_file_hides_no_record() {
     for beside in [Beside::Nothing, Beside::Open(20), Beside::Closed(20)] {
         for what in ["too long", "stray", "head"] {
             let specimen = Specimen::new(&TINY, &plain(20, 40), beside);

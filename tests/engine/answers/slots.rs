@@ -218,7 +218,7 @@ fn in_every_state(mut break_and_judge: impl FnMut(&Whole)) {
 
 // Promise: slots-damage.
 #[test]
-fn a_log_in_slots_cut_at_every_byte_has_one_answer() {
+fn readers_agree_about_slots_truncated_anywhere() {
     in_every_state(|whole| {
         for cut in [1, 47, 48, 4096, 4120, 4144].into_iter().chain(DEEDS_AT..=whole.space.len()) {
             whole.judge(&whole.space[..cut], &format!("cut at {cut}"));
@@ -228,7 +228,7 @@ fn a_log_in_slots_cut_at_every_byte_has_one_answer() {
 
 // Promise: slots-damage.
 #[test]
-fn a_log_in_slots_with_any_bit_flipped_has_one_answer() {
+fn readers_agree_about_slots_with_a_flipped_bit() {
     in_every_state(|whole| {
         let [first, second] = SLOTS;
         for byte in first.chain(second).chain(DEEDS_AT..whole.space.len()) {
@@ -243,7 +243,7 @@ fn a_log_in_slots_with_any_bit_flipped_has_one_answer() {
 
 // Promise: slots-damage.
 #[test]
-fn a_log_in_slots_that_lost_sectors_has_one_answer() {
+fn readers_agree_about_slots_with_lost_sectors() {
     in_every_state(|whole| {
         let sectors = [0, 4096].into_iter().chain((0..4).map(|n| DEEDS_AT + n * SECTOR));
         let sectors: Vec<_> = sectors.filter(|&at| at < whole.space.len()).collect();
@@ -263,7 +263,7 @@ fn a_log_in_slots_that_lost_sectors_has_one_answer() {
 /// A log of eleven deeds had the header of a shorter log: skipping gave no deed, `verify` five, and parts all. The mark
 /// vouches for the eleven. A log with an empty mark is left out: only its header is known.
 #[test]
-fn a_log_in_slots_with_another_logs_header_has_one_answer() {
+fn readers_agree_about_slots_with_a_foreign_header() {
     in_every_state(|whole| {
         if whole.acknowledged == 0 {
             return;
@@ -292,7 +292,7 @@ fn a_log_in_slots_with_another_logs_header_has_one_answer() {
 
 /// Damage in one or both slots, in deeds and at the end together.
 #[test]
-fn a_log_in_slots_damaged_in_header_middle_and_tail_has_one_answer() {
+fn readers_agree_about_slots_with_combined_damage() {
     in_every_state(|whole| {
         let deeds = whole.edges.len() - 1;
         for (slots, middle, (tail, change)) in

@@ -7,7 +7,7 @@ use crate::support::prelude::*;
 /// Records can fill the payload of a damaged record to its last byte, and lead on to the log's own
 /// records. Readers followed them before the damaged record's own length, and gave them as proved.
 #[test]
-fn records_that_fill_a_damaged_payload_are_not_given() {
+fn readers_ignore_records_filling_a_damaged_payload() {
     for format in FORMATS {
         let framing = format.framing();
         let inner = [framing.encode(7, &[0xa1; 20]), framing.encode(7, &[0xa2; 30])].concat();
@@ -52,7 +52,7 @@ fn zeros_in_a_damaged_payload_lead_nowhere() {
 /// record, and left out the intact records between. A known border between two records is better
 /// evidence than one length.
 #[test]
-fn a_length_that_leads_over_a_known_border_is_not_believed() {
+fn a_length_across_a_known_border_is_ignored() {
     for format in FORMATS {
         let framing = format.framing();
         for beside in [Beside::Closed(4), Beside::Open(4)] {
@@ -73,7 +73,7 @@ fn a_length_that_leads_over_a_known_border_is_not_believed() {
 /// A writer writes the head of a long record last. For a while the payload stands there alone, and
 /// may hold whole records. A waiting follower took the inner records for proof of damage.
 #[test]
-fn a_follower_waits_for_a_record_whose_head_is_not_written_yet() {
+fn a_follower_waits_for_an_unwritten_head() {
     let wait = Duration::from_millis(1300);
     let follow = |format: &dyn Format| {
         let framing = format.framing();

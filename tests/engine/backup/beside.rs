@@ -60,7 +60,7 @@ of_each_kind! { has_what_was_acknowledged }
 
 /// The end of a log is cut and written again before each call: the backup is refused or complete.
 #[test]
-fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
+fn a_backup_during_truncation_is_complete_or_refused() {
     use deedbook::{Durability, Mode, wal};
 
     for name in ["segments", "single"] {
@@ -103,7 +103,7 @@ fn a_log_that_is_truncated_under_its_backup_is_copied_whole_or_not_at_all() {
 
 /// LMDB writes pages in place: a copy with pages from before and after a commit is neither state.
 #[test]
-fn metadata_of_a_pier_that_changes_while_it_is_copied_is_copied_again() {
+fn a_backup_recopies_metadata_changed_during_the_copy() {
     let (sim, kind) = (disk(), Kind::named("pier"));
     write(&sim, &kind, 0);
     let metadata = |of: &str| Path::new(of).join(".urb/log/data.mdb");

@@ -51,7 +51,7 @@ fn committed(storage: &Arc<dyn Storage>, kind: &Kind) -> (usize, bool) {
 
 // Promise: backup-beside.
 #[test]
-fn a_commit_that_comes_before_any_call_is_copied_whole_or_not_at_all() {
+fn a_backup_copies_commits_whole_or_never() {
     for kind in KINDS.map(Kind::named) {
         for app in [Some("app"), None] {
             let (mut at, mut calls, mut whole) = (1, u64::MAX, 0);
@@ -77,7 +77,7 @@ fn a_commit_that_comes_before_any_call_is_copied_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_commit_that_is_under_way_is_waited_for_or_named() {
+fn a_backup_copies_or_refuses_an_unfinished_commit() {
     for kind in KINDS.map(Kind::named) {
         let sim = disk();
         write(&sim, &kind, 0);

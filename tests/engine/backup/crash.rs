@@ -178,7 +178,7 @@ of_each_kind! { continues_after_every_failure }
 
 /// A killed long copy continues from the last note of durable bytes.
 #[test]
-fn a_killed_backup_is_continued_from_what_it_noted() {
+fn a_killed_backup_resumes_from_its_note() {
     use deedbook::storage::sim::{Call, What};
 
     for name in ["packed", "slots", "segments", "single"] {

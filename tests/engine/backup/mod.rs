@@ -55,7 +55,7 @@ fn read(sim: &Sim, kind: &Kind, log: &str) -> Result<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn a_backup_has_all_records_and_the_next_one_writes_what_is_new() {
+fn the_next_backup_copies_only_new_records() {
     for kind in KINDS {
         let sim = disk();
         let mut before = None;
@@ -85,7 +85,7 @@ fn a_backup_has_all_records_and_the_next_one_writes_what_is_new() {
 }
 
 #[test]
-fn a_first_backup_of_a_ledger_knows_how_long_its_records_may_be() {
+fn a_backup_copies_ledger_records_above_the_default() {
     let (sim, long) = (disk(), vec![b'x'; (ledger::Options::RECORD_BYTES_MAX + 1) as usize]);
     let options = ledger::Options::default()
         .storage(on(&sim))

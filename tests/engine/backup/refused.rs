@@ -35,7 +35,7 @@ fn to(sim: &Sim, target: &str) -> Result<deedbook::report::BackupReport, Error> 
 
 // Promise: backup-damage.
 #[test]
-fn a_damaged_source_is_refused_and_the_backup_before_stays() {
+fn a_damaged_source_leaves_the_last_backup_unchanged() {
     for kind in KINDS {
         let sim = disk();
         write(&sim, &kind, 0);
@@ -75,7 +75,7 @@ fn a_damaged_source_is_refused_and_the_backup_before_stays() {
 
 // Promise: backup-damage.
 #[test]
-fn a_target_that_was_damaged_or_is_of_another_log_is_refused_and_stays() {
+fn a_damaged_target_is_refused_and_stays_unchanged() {
     for kind in KINDS.into_iter().filter(|kind| kind.name != "store") {
         let sim = disk();
         write(&sim, &kind, 0);
@@ -114,7 +114,7 @@ fn a_target_that_was_damaged_or_is_of_another_log_is_refused_and_stays() {
 
 /// A store compares all of its files: the next backup repairs damage in the copy.
 #[test]
-fn a_damaged_backup_of_a_store_is_whole_after_the_next_one() {
+fn the_next_backup_repairs_a_damaged_store_copy() {
     let (sim, kind) = (disk(), Kind::named("store"));
     write(&sim, &kind, 0);
     back_up(on(&sim)).unwrap();
@@ -128,7 +128,7 @@ fn a_damaged_backup_of_a_store_is_whole_after_the_next_one() {
 }
 
 #[test]
-fn a_target_of_another_kind_or_with_other_files_is_refused() {
+fn a_target_with_foreign_files_is_refused() {
     for kind in KINDS {
         for other in KINDS.into_iter().filter(|other| other.name != kind.name) {
             let is_book = |kind: &Kind| ["packed", "slots"].contains(&kind.name);
@@ -166,7 +166,7 @@ fn a_target_of_another_kind_or_with_other_files_is_refused() {
 }
 
 #[test]
-fn a_file_of_a_log_and_a_saved_end_are_no_sources() {
+fn log_files_and_saved_ends_are_refused_sources() {
     let refused = |sim: &Sim, source: &Path| {
         let options = BackupOptions::new().storage(on(sim));
         let error = backup(source, COPY, &options, |_| Ok(())).unwrap_err();
@@ -187,7 +187,7 @@ fn a_file_of_a_log_and_a_saved_end_are_no_sources() {
 }
 
 #[test]
-fn a_target_that_cannot_be_listed_is_refused_by_that_error() {
+fn an_unlistable_target_is_refused_with_its_error() {
     let sim = disk();
     write(&sim, &Kind::named("packed"), 0);
     Kind::named("store").write_on(&on(&sim), Path::new(COPY), 0).unwrap();
@@ -211,7 +211,7 @@ fn a_target_that_cannot_be_listed_is_refused_by_that_error() {
 }
 
 #[test]
-fn a_target_that_is_written_or_backed_up_to_is_refused() {
+fn a_target_in_use_is_refused() {
     use deedbook::{Mode, book};
 
     let (sim, kind) = (disk(), Kind::named("packed"));
@@ -236,7 +236,7 @@ fn a_target_that_is_written_or_backed_up_to_is_refused() {
 }
 
 #[test]
-fn a_backup_of_another_store_is_refused_and_so_is_one_that_was_written() {
+fn a_written_or_foreign_store_backup_is_refused() {
     let (sim, kind) = (disk(), Kind::named("store"));
     write(&sim, &kind, 0);
     back_up(on(&sim)).unwrap();

@@ -41,7 +41,7 @@ fn first_file(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn detection_finds_a_book_in_each_layout_and_its_pier() {
+fn detection_finds_piers_and_books_of_each_layout() {
     let top = tempfile::tempdir().unwrap();
     for layout in [BookLayout::Packed, BookLayout::Slots] {
         let path = top.path().join(format!("{layout:?}"));
@@ -66,7 +66,7 @@ fn detection_finds_a_book_in_each_layout_and_its_pier() {
 }
 
 #[test]
-fn detection_finds_a_write_ahead_log_in_a_file_and_in_segments() {
+fn detection_finds_single_and_segmented_write_ahead_logs() {
     let top = tempfile::tempdir().unwrap();
     let file = wal(top.path().join("one.wal"), Layout::Single);
     assert_eq!(kind(&file), Some(Kind::Wal));
@@ -80,7 +80,7 @@ fn detection_finds_a_write_ahead_log_in_a_file_and_in_segments() {
 }
 
 #[test]
-fn detection_finds_a_ledger_by_a_record_a_counter_or_its_base() {
+fn detection_finds_a_ledger_by_content_or_base() {
     let top = tempfile::tempdir().unwrap();
     let spool = ledger(top.path().join("spool"));
     let file = first_file(&spool);
@@ -127,7 +127,7 @@ fn detection_knows_a_saved_end_by_its_name() {
 }
 
 #[test]
-fn detection_knows_a_log_that_is_gone_by_its_sidecar() {
+fn detection_knows_a_missing_log_by_its_sidecar() {
     let top = tempfile::tempdir().unwrap();
     let path = book(top.path().join("book"));
     fs::remove_file(path.join("book.log")).unwrap();
@@ -138,7 +138,7 @@ fn detection_knows_a_log_that_is_gone_by_its_sidecar() {
 }
 
 #[test]
-fn detection_tells_other_places_from_logs_and_never_waits() {
+fn detection_finds_no_log_elsewhere_and_never_blocks() {
     let top = tempfile::tempdir().unwrap();
     let empty = top.path().join("empty");
     fs::create_dir(&empty).unwrap();

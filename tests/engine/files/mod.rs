@@ -19,7 +19,7 @@ use common::{events, make, quickly, refused};
 
 // Promise: odd-files.
 #[test]
-fn what_is_no_regular_file_is_refused_in_place_of_the_metadata() {
+fn irregular_files_are_refused_as_metadata() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let (path, other) = (dir.path().join("book"), dir.path().join("other"));
@@ -48,7 +48,7 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_metadata() {
 /// No space: an error. The data before is kept, and the handle goes on once there is space.
 // Promise: call-fails.
 #[test]
-fn a_full_disk_is_an_error_and_not_the_end() {
+fn a_handle_survives_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     if !is_root() || !mount("size=1m", dir.path()) {
         common::skip::skipped("needs root and mount");
@@ -109,7 +109,7 @@ fn metadata_saved_by_several_threads_is_all_kept() {
 /// Anybody who may read a log may lock it, and could keep its writers out. A security review did so
 /// as `nobody`. Now the lock file decides: only the owner can open it.
 #[test]
-fn a_reader_that_locks_a_log_keeps_no_writer_out() {
+fn a_readers_lock_keeps_no_writer_out() {
     let dir = tempfile::tempdir().unwrap();
     let (book, wal) = (dir.path().join("book"), dir.path().join("wal"));
     Book::create(&book).unwrap().append(1, b"x").unwrap();
@@ -140,7 +140,7 @@ fn a_reader_that_locks_a_log_keeps_no_writer_out() {
 
 /// Two names of one file have two lock files, so the log's own lock decides.
 #[test]
-fn a_writer_elsewhere_of_a_hard_link_is_found() {
+fn a_writer_of_a_hard_link_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let (path, hard) = (dir.path().join("a"), dir.path().join("c"));
     let book = Book::create(&path).unwrap();
@@ -195,7 +195,7 @@ fn a_contended_file_is_not_read_into_memory() {
 /// The directories of every format were open to all users. Everybody could read the index of an
 /// event store, though not the store.
 #[test]
-fn new_files_and_directories_have_the_modes_of_their_format() {
+fn new_files_have_the_modes_of_their_format() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let book = Book::create(path("book")).unwrap();

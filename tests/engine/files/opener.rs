@@ -8,7 +8,7 @@ use deedbook::ErrorKind;
 use deedbook::storage::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
 
 #[test]
-fn the_opener_takes_regular_files_and_waits_for_none() {
+fn the_opener_takes_regular_files_and_never_blocks() {
     let top = tempfile::tempdir().unwrap();
     let place = |name: &str| top.path().join(name);
     fs::write(place("file"), b"bytes").unwrap();
@@ -49,7 +49,7 @@ fn the_opener_takes_regular_files_and_waits_for_none() {
 }
 
 #[test]
-fn a_small_file_above_the_limit_is_refused_before_it_is_read() {
+fn an_oversized_small_file_is_refused_unread() {
     let top = tempfile::tempdir().unwrap();
     let path = top.path().join("large");
     let file = fs::File::create(&path).unwrap();

@@ -26,7 +26,7 @@ fn append_as_others_do(format: &dyn Format, at: &At, count: usize) {
 
 /// Streams of a log with appends of Urbit stopped forever at the end that our writer had closed.
 #[test]
-fn a_closed_mark_does_not_say_what_is_durable_of_what_others_appended() {
+fn a_closed_mark_vouches_for_no_foreign_append() {
     for format in FORMATS {
         let memory = Memory::new();
         let at = at(format, &memory);
@@ -59,7 +59,7 @@ fn a_closed_mark_does_not_say_what_is_durable_of_what_others_appended() {
 /// The reader looked at the closed mark, and at the log after the writer had written all of its
 /// first batch except the first record's head.
 #[test]
-fn a_reader_beside_the_first_batch_of_a_writer_finds_no_damage() {
+fn readers_during_the_first_batch_find_no_damage() {
     for format in with_sums() {
         let (memory, events) = (Memory::new(), plain(6, 40));
         let there = at(format, &memory);
@@ -111,7 +111,7 @@ fn a_reader_beside_the_first_batch_of_a_writer_finds_no_damage() {
 
 /// The index of the earlier log reached beyond the end of the log: a subtraction overflowed.
 #[test]
-fn a_log_that_grows_back_to_its_mark_is_read_on() {
+fn readers_follow_a_log_regrown_to_its_mark() {
     for format in with_sums().filter(|format| format.segment_bytes().is_none()) {
         let (memory, events) = (Memory::new(), plain(300, 1000));
         let at = at(format, &memory);

@@ -23,7 +23,7 @@ fn make(format: &dyn Format, at: &At, events: &[Event]) {
 }
 
 #[test]
-fn a_step_takes_as_many_records_as_it_may() {
+fn a_step_takes_up_to_its_record_limit() {
     // Several blocks of the index, and records longer than a step of bytes.
     for (formats, count, len) in [(FORMATS, 40, 30), (LARGE, 300, 3000)] {
         for format in formats {
@@ -50,7 +50,7 @@ fn a_step_takes_as_many_records_as_it_may() {
 }
 
 #[test]
-fn a_step_takes_as_many_bytes_as_it_may_but_one_record_at_least() {
+fn a_step_takes_at_least_one_record() {
     for format in LARGE {
         let (at, events) = (at(), plain(200, 1500));
         make(format, &at, &events);
@@ -81,7 +81,7 @@ fn a_step_takes_as_many_bytes_as_it_may_but_one_record_at_least() {
 }
 
 #[test]
-fn a_reader_goes_on_after_what_was_appended_since() {
+fn a_bookmark_continues_with_later_appends() {
     for format in FORMATS {
         let (at, events) = (at(), plain(60, 40));
         let writer = format.create(&at, &[]);
@@ -103,7 +103,7 @@ fn a_reader_goes_on_after_what_was_appended_since() {
 }
 
 #[test]
-fn by_default_a_reader_goes_only_as_far_as_the_log_is_durable() {
+fn bookmarks_stop_at_the_durable_end_by_default() {
     for format in FORMATS {
         let (at, events) = (at(), plain(20, 40));
         let writer = format.create(&at, &events[..8]);
@@ -175,7 +175,7 @@ fn another_log_of_the_same_length_is_refused() {
 }
 
 #[test]
-fn a_log_that_is_shorter_is_told_from_another_one() {
+fn a_bookmark_tells_shorter_logs_from_other_logs() {
     for format in FORMATS {
         let (events, shorter) = (plain(30, 40), plain(5, 40));
         refuses(format, &events, &shorter, ErrorKind::OutOfRange);
@@ -187,7 +187,7 @@ fn a_log_that_is_shorter_is_told_from_another_one() {
 }
 
 #[test]
-fn a_bookmark_at_a_record_is_where_the_record_lies() {
+fn a_bookmark_has_the_offset_of_its_record() {
     for format in FORMATS {
         let (at, events) = (at(), plain(50, 40));
         make(format, &at, &events);

@@ -72,7 +72,7 @@ fn consumers_go_with_their_records() {
 
 /// The last record is lost: consumers at the lost record, or after it, continue with the next append.
 #[test]
-fn consumers_of_a_lost_end_go_to_the_end() {
+fn salvage_moves_consumers_of_lost_ends() {
     let dir = tempfile::tempdir().unwrap();
     let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
     let (wal, lsns) = ten(&path, Layout::Single);
@@ -89,7 +89,7 @@ fn consumers_of_a_lost_end_go_to_the_end() {
 
 /// Unreadable files next to the log do not stop the copy of its records.
 #[test]
-fn what_cannot_be_read_beside_the_log_is_named() {
+fn salvage_names_unreadable_sidecar_files() {
     for layout in LAYOUTS {
         let dir = tempfile::tempdir().unwrap();
         let (path, to) = (dir.path().join("log"), dir.path().join("copy"));

@@ -6,7 +6,7 @@ use crate::support::formats::views::{all_but, all_give, broken, plain, salvages}
 
 /// A salvage copies in batches of 4 MiB.
 #[test]
-fn a_salvage_of_more_than_one_batch_copies_every_record_once() {
+fn a_salvage_in_batches_copies_every_record_once() {
     for format in with_sums() {
         let (specimen, _, at) =
             broken(format, &plain(7_000, 1_500), Beside::Nothing, |specimen, space| {
@@ -21,7 +21,7 @@ fn a_salvage_of_more_than_one_batch_copies_every_record_once() {
 /// The search for the next record tries the first half of a block of 16 KiB, then of blocks twice as long each. It
 /// passes over no byte at the end of a half.
 #[test]
-fn the_next_record_is_found_wherever_a_block_of_the_search_ends() {
+fn the_search_finds_records_at_any_block_end() {
     for format in with_sums() {
         let (head, around) = (format.framing().head(), format.framing().around());
         for tried in [8i64 << 10, 24 << 10, 504 << 10] {

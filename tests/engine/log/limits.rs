@@ -10,7 +10,7 @@ fn low(record_bytes_max: u64) -> How {
 }
 
 #[test]
-fn a_record_beyond_the_limit_is_refused_and_nothing_is_written() {
+fn a_record_beyond_the_limit_writes_nothing() {
     for format in FORMATS {
         let (memory, at) = in_memory(format);
         let log = format.open(&at, Mode::Append, low(100)).unwrap();
@@ -29,7 +29,7 @@ fn a_record_beyond_the_limit_is_refused_and_nothing_is_written() {
 
 /// Only the batch's own limit was checked: records got into the log that its options then call damage.
 #[test]
-fn a_batch_with_a_higher_limit_than_the_log_is_refused_whole() {
+fn a_batch_beyond_the_logs_limit_writes_nothing() {
     for format in FORMATS {
         let (_, at) = in_memory(format);
         let log = format.open(&at, Mode::Append, low(46)).unwrap();

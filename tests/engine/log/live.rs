@@ -15,7 +15,7 @@ fn on_disk(format: &dyn Format, dir: &Path, events: &[Event]) -> (At, Box<dyn Lo
 /// Next to an appending writer, a reader gets a prefix that ends at a record, and never an error.
 // Promise: reader-beside.
 #[test]
-fn a_reader_beside_a_writer_sees_a_prefix_and_no_error() {
+fn readers_next_to_a_writer_give_a_prefix() {
     let event = |number: u64| match number % 50 {
         0 => event_of(number, 200_000),
         1..5 => event_of(number, 5000),
@@ -90,7 +90,7 @@ fn a_reader_beside_a_writer_sees_a_prefix_and_no_error() {
 
 // Promise: changed-under.
 #[test]
-fn a_file_cut_under_a_reader_is_an_error() {
+fn a_reader_raises_when_its_file_is_truncated() {
     for format in &LARGE[..2] {
         let dir = tempfile::tempdir().unwrap();
         let events: Vec<_> = (0..400).map(|i| event_of(i, 300)).collect();
@@ -138,7 +138,7 @@ fn judge_writer(format: &dyn Format, at: &At, log: &dyn Log, size: usize, what: 
 /// replaced log reported success.
 // Promise: changed-under.
 #[test]
-fn a_file_cut_removed_or_replaced_under_a_writer_poisons_it() {
+fn a_lost_or_replaced_file_poisons_its_writer() {
     for format in &LARGE[..2] {
         for size in [10, 20_000, 100_000] {
             for what in ["emptied", "cut", "removed", "replaced"] {
@@ -171,7 +171,7 @@ fn a_file_cut_removed_or_replaced_under_a_writer_poisons_it() {
 
 /// An append that raced with `close` wrote after the cut, with the lock already free for others.
 #[test]
-fn an_append_that_races_with_close_is_in_the_log_or_refused() {
+fn appends_racing_with_close_succeed_or_are_refused() {
     // Long payloads, so appends wait for each other during the close.
     let payload = vec![7; 200_000];
     for format in LARGE {
@@ -239,7 +239,7 @@ fn several_threads_append_every_record_once() {
 /// Runs in a process of its own, because a fork copies the locks of all threads.
 // Promise: fork.
 #[test]
-fn a_forked_child_is_refused_and_its_parent_unaffected() {
+fn a_refused_forked_child_leaves_its_parent_working() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         let at = At::disk(format.path_in(dir.path()));
@@ -286,7 +286,7 @@ pub fn fork(format: &dyn Format, at: &At) {
 /// A service was killed while its forked workers went on, and its log stayed locked.
 #[test]
 #[allow(unsafe_code)]
-fn a_forked_child_that_outlives_its_parent_holds_no_lock() {
+fn an_orphaned_forked_child_holds_no_lock() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         let at = At::disk(format.path_in(&dir.path().join("log")));

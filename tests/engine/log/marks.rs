@@ -75,7 +75,7 @@ fn records_after_an_older_mark_are_not_cut() {
 
 /// A torn end without any intact record is cut as before, and the opening writes both slots again.
 #[test]
-fn a_torn_tail_after_an_older_mark_is_cut() {
+fn opening_removes_torn_ends_after_an_older_mark() {
     for format in with_sums() {
         let files = without_newest(&died(format, MANUAL));
         let space = files.space(format);
@@ -92,7 +92,7 @@ fn a_torn_tail_after_an_older_mark_is_cut() {
 
 /// Nothing in the log was damaged, and `recovery="acknowledged"` cut ten acknowledged records.
 #[test]
-fn an_exact_mark_that_may_be_older_takes_nothing() {
+fn a_possibly_outdated_mark_removes_no_record() {
     for format in LARGE {
         let how = How { recovery: Recovery::Acknowledged, ..MANUAL };
         for (files, there) in [(died(format, how), 40), (without_newest(&died(format, how)), 40)] {

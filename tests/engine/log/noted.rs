@@ -34,7 +34,7 @@ fn flip(specimen: &Specimen<'_>, memory: &Memory) {
 }
 
 #[test]
-fn a_log_with_known_damage_is_not_opened_for_writing() {
+fn known_damage_refuses_an_open_for_writing() {
     for format in with_sums() {
         let (specimen, memory) = damaged(format);
         let at = At::memory(&memory, specimen.path());

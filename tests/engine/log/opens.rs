@@ -34,7 +34,7 @@ fn counting() -> Around<Opened> {
 
 /// A closed log, a log whose writer was killed, and an empty log; by the path of the log and of its file.
 #[test]
-fn an_opening_opens_each_file_of_a_log_once() {
+fn opening_a_log_opens_each_file_once() {
     let toy: &dyn crate::support::formats::subject::Format = &TOY;
     for format in FORMATS.into_iter().chain([toy]) {
         for (events, closes) in [(5, true), (5, false), (0, true)] {
@@ -94,7 +94,7 @@ fn a_file_of_a_ledger_is_opened_once() {
 
 /// Without `.deedbook`, an opening for writing read a book twice: once to recognise the book, and once under the lock.
 #[test]
-fn an_opening_for_writing_reads_a_book_that_came_alone_once() {
+fn a_book_without_sidecar_is_read_once() {
     let dir = tempfile::tempdir().unwrap();
     let calls_of = |mode: Mode| {
         let _ = std::fs::remove_dir_all(dir.path().join(".deedbook"));

@@ -44,7 +44,7 @@ fn with_each(
 
 // Promise: odd-files.
 #[test]
-fn what_is_no_regular_file_is_refused_in_place_of_the_log() {
+fn irregular_files_are_refused_as_logs() {
     with_each(
         |format, at| format.first_file(&at.path),
         |kind, format, at| {
@@ -74,7 +74,7 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_log() {
 
 // Promise: odd-files.
 #[test]
-fn what_is_no_regular_file_is_refused_in_place_of_the_lock() {
+fn irregular_files_are_refused_as_locks() {
     with_each(
         |format, at| format.sidecar(&at.path).join("lock"),
         |kind, format, at| {
@@ -90,7 +90,7 @@ fn what_is_no_regular_file_is_refused_in_place_of_the_lock() {
 /// Mark and index are advisory: the log opens without them, or an error is raised, but nothing
 /// follows a link. Readers and writers refuse a linked sidecar.
 #[test]
-fn what_is_no_regular_file_does_no_harm_in_place_of_mark_and_index() {
+fn irregular_files_as_mark_or_index_are_harmless() {
     for name in ["mark", "index", ""] {
         with_each(
             |format, at| {
@@ -129,7 +129,7 @@ fn holder(format: &dyn Format, path: &Path) -> Option<u32> {
 
 // Promise: second-writer.
 #[test]
-fn a_second_writer_in_this_process_is_refused_whatever_it_calls_the_log() {
+fn a_second_writer_is_refused_by_any_path() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         let (real, linked) = (dir.path().join("a"), dir.path().join("b"));
@@ -157,7 +157,7 @@ fn a_second_writer_in_this_process_is_refused_whatever_it_calls_the_log() {
 
 // Promise: second-writer.
 #[test]
-fn the_sidecar_removed_under_a_writer_does_not_let_a_second_one_in() {
+fn a_removed_sidecar_lets_no_second_writer_in() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         let at = At::disk(format.path_in(dir.path()));
@@ -186,7 +186,7 @@ fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 /// The directory of a log was moved under its writer, and another log got its name. The writer created the next segment
 /// in the other log. Appends must go into the writer's own log, or be refused.
 #[test]
-fn a_writer_whose_directory_was_moved_changes_nothing_in_its_place() {
+fn writers_in_a_moved_directory_change_nothing_else() {
     for format in FORMATS {
         let dir = tempfile::tempdir().unwrap();
         let here = dir.path().join("log");
@@ -213,7 +213,7 @@ fn a_writer_whose_directory_was_moved_changes_nothing_in_its_place() {
 
 // Promise: second-writer.
 #[test]
-fn a_writer_in_another_process_is_named_and_its_death_frees_the_log() {
+fn the_lock_names_its_process_until_it_dies() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         let at = At::disk(format.path_in(dir.path()));
@@ -261,7 +261,7 @@ fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
 
 // Promise: read-only-media.
 #[test]
-fn a_read_only_directory_is_read_and_not_written() {
+fn a_read_only_directory_refuses_only_writers() {
     if is_root() {
         crate::support::common::skip::skipped(
             "root may write anywhere; see the read-only file system",
@@ -292,7 +292,7 @@ fn a_read_only_directory_is_read_and_not_written() {
 
 // Promise: read-only-media.
 #[test]
-fn a_read_only_file_system_is_read_and_not_written() {
+fn a_read_only_file_system_refuses_only_writers() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         if !is_root() || !mount("size=4m", dir.path()) {

@@ -163,7 +163,7 @@ proptest! {
     #![proptest_config(config(250))]
 
     #[test]
-    fn any_long_log_is_read_alike_with_and_without_its_sidecar(
+    fn long_logs_read_the_same_without_their_sidecar(
         format in prop::sample::select(&LARGE[..]),
         count in 50usize..500,
         longest in 100u64..1200,
@@ -193,7 +193,7 @@ proptest! {
     /// long made nearly twice as many parts as requested. With a known border at or after the
     /// wanted end, the rest became a part for every block: 214 instead of 1.
     #[test]
-    fn any_range_is_cut_into_no_more_parts_than_its_bytes_ask_for(
+    fn ranges_split_into_no_more_parts_than_requested(
         format in prop::sample::select(&LARGE[..]),
         (count, longest) in prop_oneof![
             (1usize..1500, 0u64..1200),
@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(config(30))]
 
     #[test]
-    fn any_history_on_a_real_disk_is_read_back(
+    fn a_real_disk_gives_back_every_history(
         format in format(),
         steps in vec(step(), 1..15),
         durability in durability(),

@@ -127,7 +127,7 @@ fn a_sidecar_of_another_log_is_ignored() {
 
 /// Sizes and borders fit, but the mark names another record.
 #[test]
-fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
+fn a_foreign_mark_with_matching_borders_is_ignored() {
     for format in LARGE {
         let two = [(1, vec![1; 100 - format.framing().around()]), (2, vec![2; 26])];
         let whole = 26 + format.framing().around();
@@ -142,7 +142,7 @@ fn a_log_with_borders_like_another_one_is_not_taken_for_it() {
 /// The log is cut at a record's edge below the mark: nothing is damaged, and records are missing.
 /// Also in a log that began with a batch: the mark knows the log by its first record.
 #[test]
-fn a_mark_ahead_of_the_log_is_refused_and_says_what_is_lost() {
+fn a_mark_ahead_of_its_log_reports_loss() {
     for format in LARGE {
         for by_batch in [false, true] {
             let (memory, at) = in_memory(format);
@@ -176,7 +176,7 @@ fn a_mark_ahead_of_the_log_is_refused_and_says_what_is_lost() {
 /// A Book without its file, but with its mark, was "missing" to readers and `verify`.
 // Promise: log-removed.
 #[test]
-fn a_log_removed_under_its_mark_is_not_created_again() {
+fn opening_recreates_no_removed_log_with_a_mark() {
     for format in LARGE {
         let specimen = closed(format, &many()[..20]);
         for left in [None, Some(0)] {
@@ -230,7 +230,7 @@ fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
 /// Blocks of the index that ended in the cut range of a recovery were kept: readers searched for
 /// new records at the places of the old ones.
 #[test]
-fn an_index_says_nothing_of_what_a_recovery_cut() {
+fn an_index_keeps_no_block_removed_by_recovery() {
     let how = |recovery| How { recovery, ..MANUAL };
     for format in with_sums() {
         // Back to the mark, to an end after the mark, and to damage below the mark, within the index.
@@ -264,7 +264,7 @@ fn an_index_says_nothing_of_what_a_recovery_cut() {
 /// A recovery cuts the log below its mark, and the writer dies before its first sync. The index of
 /// the old mark has blocks after the cut, in the range of the new records.
 #[test]
-fn the_mark_of_a_recovery_vouches_for_no_index_after_its_cut() {
+fn a_recovery_drops_index_blocks_after_its_end() {
     let spec = How { recovery: Recovery::Spec, ..MANUAL };
     for format in with_sums() {
         let events = plain(300, 1_500);
@@ -292,7 +292,7 @@ fn the_mark_of_a_recovery_vouches_for_no_index_after_its_cut() {
 /// A writer that finds records after the mark stores a mark of all of them, with the index of the
 /// old mark. The parts of the log show how far the index reaches.
 #[test]
-fn the_mark_of_a_recovery_keeps_the_index_of_the_one_before() {
+fn a_recoverys_mark_keeps_the_old_index() {
     for format in LARGE {
         let specimen = Specimen::new(format, &plain(300, 1_500), Beside::Open(250));
         let memory = specimen.files.restore();
@@ -307,7 +307,7 @@ fn the_mark_of_a_recovery_keeps_the_index_of_the_one_before() {
 /// A small gap at the end of the index costs less to tolerate than to fill; for a large gap, the
 /// reader walks the log once. The parts of the log show where the index ends.
 #[test]
-fn an_index_is_made_up_for_only_where_it_lags_far() {
+fn readers_rebuild_only_a_far_outdated_index() {
     for format in LARGE {
         for (records, lags_far) in [(24, false), (100, false), (110, true)] {
             let (memory, at) = in_memory(format);
@@ -332,7 +332,7 @@ fn an_index_is_made_up_for_only_where_it_lags_far() {
 /// the records of the last writer, whose index was lost. Reading a record at random took 300 to
 /// 1,500 times as long, forever.
 #[test]
-fn no_hole_in_the_index_outlives_writers_that_died() {
+fn killed_writers_leave_no_hole_in_the_index() {
     for format in LARGE {
         let (mut memory, At { path: dir, .. }) = in_memory(format);
         format.create(&At::memory(&memory, &dir), &plain(1, 10)).close().unwrap();
@@ -358,7 +358,7 @@ fn no_hole_in_the_index_outlives_writers_that_died() {
 
 /// A writer without an index writes one, also if nothing is appended then.
 #[test]
-fn an_index_that_is_gone_is_written_by_an_opening_for_writing() {
+fn opening_for_writing_rebuilds_a_missing_index() {
     for format in LARGE {
         let specimen = Specimen::new(format, &plain(300, 40_000), Beside::Closed(300));
         let memory = specimen.files.restore();

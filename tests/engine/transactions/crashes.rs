@@ -94,7 +94,7 @@ impl World for Commit {
 
 // Promise: transaction-crash.
 #[test]
-fn a_crash_at_any_step_leaves_the_transaction_to_be_finished_or_repeated() {
+fn a_transaction_survives_a_crash_at_any_step() {
     for kind in KINDS {
         let (sim, store, parts) = prepared(kind);
         sim.record();
@@ -137,7 +137,7 @@ fn a_transaction_without_an_application_is_finished_once() {
 /// Spark calls `abort` also after a commit without an answer.
 // Promise: transaction-abort.
 #[test]
-fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
+fn an_abort_removes_nothing_of_a_begun_commit() {
     let (sim, store, parts) = prepared(Kind::Book);
     sim.record();
     store.commit(&of_query("q", 0), &parts).unwrap();
@@ -160,7 +160,7 @@ fn an_abort_after_a_commit_that_had_begun_removes_nothing() {
 /// An abort looked for an intent just before the commit stored it, and took the files named in the intent.
 // Promise: transaction-abort.
 #[test]
-fn an_abort_beside_a_commit_takes_no_file_that_its_intent_names() {
+fn an_abort_during_commits_removes_no_committed_file() {
     let mut aborted = 0;
     for at in 1.. {
         let (sim, store, parts) = prepared(Kind::Book);
@@ -203,7 +203,7 @@ fn an_abort_beside_a_commit_takes_no_file_that_its_intent_names() {
 
 // Promise: transaction-call-fails.
 #[test]
-fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
+fn a_failing_call_leaves_no_unfinishable_commit() {
     for kind in KINDS {
         let calls = {
             let (sim, store, parts) = prepared(kind);
@@ -248,7 +248,7 @@ fn a_failing_call_leaves_nothing_or_what_can_be_finished() {
 
 // Promise: transaction-call-fails.
 #[test]
-fn a_commit_that_cannot_be_finished_is_given_up_on_request_only() {
+fn an_unfinishable_commit_is_abandoned_only_on_request() {
     let kinds = KINDS.into_iter().filter(|kind| *kind != Kind::Ledger);
     let damages = [ErrorKind::Missing, ErrorKind::Corrupt];
     for (kind, damage) in kinds.flat_map(|kind| damages.map(|damage| (kind, damage))) {
@@ -276,7 +276,7 @@ fn a_commit_that_cannot_be_finished_is_given_up_on_request_only() {
 }
 
 #[test]
-fn what_no_commit_copied_is_saved_before_it_is_cut() {
+fn opening_saves_foreign_bytes_before_removing_them() {
     let (_, parts) = stopped(Kind::Book);
     let copied: u64 = parts.iter().map(|part| part.bytes).sum();
     // More bytes than the staged ones; and as many, but after a record appended later.
@@ -297,7 +297,7 @@ fn what_no_commit_copied_is_saved_before_it_is_cut() {
 }
 
 #[test]
-fn a_copy_of_what_is_not_staged_any_more_is_saved_before_it_is_cut() {
+fn a_copy_without_its_staged_file_is_saved() {
     let (sim, parts) = stopped(Kind::Book);
     let file = sim.open("/log/book.log".as_ref(), Access::Write).unwrap();
     file.write_at(&vec![1; parts[0].bytes as usize], file.len().unwrap()).unwrap();
@@ -309,7 +309,7 @@ fn a_copy_of_what_is_not_staged_any_more_is_saved_before_it_is_cut() {
 
 /// The log was replaced after a crash, and the intent was left next to the new one.
 #[test]
-fn a_commit_that_had_begun_in_another_log_is_dropped() {
+fn a_begun_commit_of_another_log_is_dropped() {
     for (kind, file) in [(Kind::Book, "/log/book.log"), (Kind::Single, "/log")] {
         for (is_empty, is_other_empty) in
             [(false, false), (true, false), (true, true), (false, true)]

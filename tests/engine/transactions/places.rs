@@ -74,7 +74,7 @@ fn place(format: &str) -> &'static str {
 /// Found by a security review: an intent of a hundred bytes moved `libz.so.1.2.13` from outside
 /// into a ledger, and the ledger sent the file. Now the job is checked as a caller's job is.
 #[test]
-fn an_intent_whose_job_is_a_path_opens_nothing_outside() {
+fn an_intent_with_a_path_opens_nothing_outside() {
     let dir = tempfile::tempdir().unwrap();
     let victim = dir.path().join("victim.1.2.13");
     for (number, format) in FORMATS.iter().enumerate() {
@@ -118,7 +118,7 @@ fn an_intent_whose_job_is_a_path_opens_nothing_outside() {
 
 /// A ledger published a staged file on the word of the intent alone, and sent bytes no task had written.
 #[test]
-fn a_staged_file_that_is_not_its_tasks_is_not_published() {
+fn a_ledger_publishes_no_altered_staged_file() {
     let changes: [(&str, &[u8]); 3] = [
         ("other bytes", b"\x01\0\0\0\0\0\0\0z"),
         ("more", b"\x01\0\0\0\x83\x16\xdc\x8cx!"),
@@ -144,7 +144,7 @@ fn a_staged_file_that_is_not_its_tasks_is_not_published() {
 /// Found by a security review: `.deedbook/staged` led to a folder of documents, and a vacuum removed those older than a
 /// week. Now no directory below a log may be a link, and only staged files are removed.
 #[test]
-fn a_vacuum_removes_nothing_through_a_link_and_only_staged_files() {
+fn a_vacuum_removes_only_real_staged_files() {
     for format in ["book", "wal", "ledger"] {
         for linked in ["staged", "sidecar"] {
             let dir = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn is_refused(error: &Error, name: &str) {
 /// The engine asked for as much memory as the file claimed bytes. Every opening for writing aborted
 /// the process.
 #[test]
-fn a_file_of_transactions_that_is_too_long_is_damaged_and_aborts_no_process() {
+fn an_oversized_transaction_file_aborts_no_process() {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
     Wal::create(&log).unwrap().close().unwrap();

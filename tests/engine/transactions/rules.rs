@@ -9,7 +9,7 @@ use crate::transactions::{
 };
 
 #[test]
-fn parts_are_appended_in_the_order_of_their_partitions() {
+fn a_commit_appends_parts_by_partition() {
     for kind in KINDS {
         let (sim, store, parts) = prepared(kind);
         let committed = store.commit(&of_no_application(), &parts).unwrap();
@@ -81,7 +81,7 @@ fn another_query_of_the_same_application_is_refused() {
 
 // Promise: transaction-repeat.
 #[test]
-fn a_batch_that_is_not_the_next_is_refused() {
+fn a_commit_refuses_a_batch_after_a_gap() {
     let kind = Kind::Segments(64);
     let (_, store, parts) = prepared(kind);
     let error = refused(store.commit(&of_query("q", 3), &parts), ErrorKind::Contiguity);
@@ -122,7 +122,7 @@ fn a_commit_without_records_counts_as_a_batch() {
 }
 
 #[test]
-fn a_number_that_a_record_would_not_get_is_refused() {
+fn a_commit_refuses_wrong_first_numbers() {
     let (_, store, _) = prepared(Kind::Book);
     store.discard(JOB);
     let stage = |partition, first| {
@@ -142,7 +142,7 @@ fn a_number_that_a_record_would_not_get_is_refused() {
 
 // Promise: transaction-attempts.
 #[test]
-fn what_cannot_be_committed_whole_leaves_the_log_as_it_was() {
+fn an_incomplete_commit_leaves_the_log_unchanged() {
     let damages = [
         ("changed", ErrorKind::Corrupt),
         ("cut", ErrorKind::Corrupt),

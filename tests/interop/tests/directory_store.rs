@@ -91,7 +91,7 @@ fn all_events_come_over_in_their_order() {
 }
 
 #[test]
-fn files_that_a_later_store_finished_and_fetched_come_over() {
+fn files_finished_by_a_later_store_are_migrated() {
     let dir = TempDir::new().unwrap();
     written(dir.path(), 0..10, 1 << 20);
     written(dir.path(), 10..20, 1 << 20);
@@ -107,7 +107,7 @@ fn files_that_a_later_store_finished_and_fetched_come_over() {
 /// The next store completes the file with its own footer, after any last byte. If its validator
 /// refuses the result, the file stays unchanged, and the next store completes it again.
 #[test]
-fn a_store_that_died_at_any_byte_and_was_opened_again_loses_nothing_but_the_torn_event() {
+fn a_dead_store_loses_only_the_torn_event() {
     let dir = TempDir::new().unwrap();
     written(dir.path(), 0..13, 1 << 20);
     let whole = fs::read(only_file(dir.path())).unwrap();
@@ -154,7 +154,7 @@ fn a_store_that_died_at_any_byte_and_was_opened_again_loses_nothing_but_the_torn
 }
 
 #[test]
-fn the_vectors_of_the_crate_are_what_the_store_writes() {
+fn the_stored_vectors_match_the_real_store() {
     let dir = TempDir::new().unwrap();
     written(dir.path(), 0..9, 300);
     let mut names: Vec<_> =

@@ -57,7 +57,7 @@ fn payload(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn random_histories_written_by_both_are_read_by_both() {
+fn both_crates_read_histories_written_by_both() {
     for segmented in [false, true] {
         for seed in 0..60 {
             let dir = TempDir::new().unwrap();
@@ -113,7 +113,7 @@ fn remove_sidecar(path: &Path, segmented: bool) {
 }
 
 #[test]
-fn a_prefix_dropped_by_one_is_dropped_for_the_other() {
+fn either_crate_sees_a_prefix_dropped_by_another() {
     for we_drop in [true, false] {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("log");
@@ -149,7 +149,7 @@ fn a_prefix_dropped_by_one_is_dropped_for_the_other() {
 
 /// Our writer died and left zeros after its records; wal-db takes the zeros for a torn end.
 #[test]
-fn space_reserved_by_a_writer_that_died_is_a_torn_tail_there() {
+fn wal_db_takes_reserved_space_for_torn_ends() {
     for segmented in [false, true] {
         let dir = TempDir::new().unwrap();
         let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));

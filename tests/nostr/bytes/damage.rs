@@ -74,7 +74,7 @@ const CASES: [Case; 12] = [
 
 // Promise: store-damage.
 #[test]
-fn damage_costs_its_record_alone_and_is_named_with_both_values() {
+fn damage_costs_one_record_and_reports_both_values() {
     for (number, (damage, expected, pages)) in CASES.into_iter().enumerate() {
         let mut bytes = segment_of(&five(), false, PAGE);
         damage(&mut bytes);
@@ -105,7 +105,7 @@ fn a_stale_header_hides_nothing() {
 }
 
 #[test]
-fn the_last_page_need_not_be_padded_and_space_reserved_ahead_is_no_damage() {
+fn unpadded_last_page_and_reserved_space_are_intact() {
     let bytes = segment_of(&five(), false, PAGE);
     let used = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
     // The last byte of a record is the reserved one, zero here.
@@ -191,7 +191,7 @@ fn every_flipped_byte_is_found_in_its_record() {
 }
 
 #[test]
-fn what_is_no_segment_is_refused_with_the_reason() {
+fn non_segment_is_refused_with_the_reason() {
     let intact = segment_of(&five(), false, PAGE);
     for (at, value, kind, text) in [
         (0, 0xFF, ErrorKind::NotALog, "magic ff535452, a segment's is 4e535452"),

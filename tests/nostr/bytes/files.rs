@@ -13,7 +13,7 @@ fn encoded(number: u32, content_len: usize, page: u32) -> Vec<u8> {
 }
 
 #[test]
-fn records_are_appended_and_read_at_every_written_page_size() {
+fn records_append_and_read_at_every_page_size() {
     for page in [4096, 8192, 16_384] {
         let memory = Memory::new();
         let path = Path::new(PATH);
@@ -48,7 +48,7 @@ fn records_are_appended_and_read_at_every_written_page_size() {
 
 /// The reference implementation's flag write clears CONTINUED, and the record is lost.
 #[test]
-fn flags_change_in_place_and_leave_the_form_alone() {
+fn flags_change_in_place_without_the_form_bit() {
     let memory = Memory::new();
     let path = Path::new(PATH);
     let mut segment = Segment::create(&memory, path, 0, 4096, 0, 0o600).unwrap();
@@ -80,7 +80,7 @@ fn flags_change_in_place_and_leave_the_form_alone() {
 }
 
 #[test]
-fn only_whole_records_made_for_the_pages_are_appended() {
+fn segment_refuses_partial_records_and_other_page_sizes() {
     let memory = Memory::new();
     let mut segment = Segment::create(&memory, Path::new(PATH), 0, 8192, 0, 0o600).unwrap();
     let before = file(&memory);
@@ -92,7 +92,7 @@ fn only_whole_records_made_for_the_pages_are_appended() {
 }
 
 #[test]
-fn a_failed_write_leaves_the_segment_as_it_was_or_poisons_it() {
+fn failed_segment_write_is_undone_or_poisons() {
     let full = std::io::ErrorKind::StorageFull;
     for (what, broken) in [
         (What::Error(full), false),

@@ -55,7 +55,7 @@ fn a_segment_of_the_reference_is_read() {
 }
 
 #[test]
-fn a_segment_of_the_reference_is_written_byte_for_byte() {
+fn reference_segment_is_written_byte_for_byte() {
     let events = lines("data.0.expected.jsonl");
     let mut records = Vec::new();
     for (event, flags) in events.iter().zip(FLAGS) {
@@ -113,7 +113,7 @@ fn a_segment_of_the_extension_is_read() {
 }
 
 #[test]
-fn a_segment_of_the_extension_is_written_byte_for_byte() {
+fn extension_segment_is_written_byte_for_byte() {
     let golden = data("ext.3.seg");
     let mut records = Vec::new();
     for (at, trailer) in [(4096, true), (8192, false)] {
@@ -136,7 +136,7 @@ fn a_segment_of_the_extension_is_written_byte_for_byte() {
 }
 
 #[test]
-fn lost_names_are_found_by_the_id_or_the_event_is_lossy() {
+fn lost_names_are_recovered_or_marked_lossy() {
     let expected = lines("lossy.2.expected.jsonl");
     let segment = open(&data("lossy.2.seg")).unwrap();
     let mut buf = Vec::new();
@@ -162,7 +162,7 @@ fn lost_names_are_found_by_the_id_or_the_event_is_lossy() {
 }
 
 #[test]
-fn every_golden_id_is_that_of_the_canonical_form() {
+fn golden_ids_match_the_canonical_form() {
     for name in ["data.0.expected.jsonl", "lossy.2.expected.jsonl"] {
         for event in lines(name) {
             assert_eq!(event.canonical_id(), event.id);

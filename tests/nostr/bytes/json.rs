@@ -80,7 +80,7 @@ fn a_wrong_type_is_named_with_its_field() {
 }
 
 #[test]
-fn numbers_out_of_range_are_named_with_their_limit() {
+fn numbers_out_of_range_report_their_limit() {
     for (name, value, text) in [
         ("created_at", "4294967296", "created_at: 4294967296, limit 4294967295"),
         ("created_at", "-1", "created_at: -1, minimum 0"),
@@ -98,7 +98,7 @@ fn numbers_out_of_range_are_named_with_their_limit() {
 }
 
 #[test]
-fn hexadecimal_of_the_wrong_length_or_case_is_named() {
+fn wrong_hexadecimal_length_or_case_is_reported() {
     for (name, digits) in [("id", 64), ("pubkey", 64), ("sig", 128)] {
         for len in [0, 1, digits - 2, digits - 1, digits + 1, digits + 2] {
             let value = format!("\"{}\"", "0".repeat(len));
@@ -123,7 +123,7 @@ fn hexadecimal_of_the_wrong_length_or_case_is_named() {
 }
 
 #[test]
-fn text_that_is_none_is_named_with_its_field() {
+fn invalid_text_is_reported_with_its_field() {
     for surrogate in ["\\ud834", "\\udd1e", "\\ud834\\u0041", "\\ud834x", "\\ud834\\ud834"] {
         let message = refused(with(&[("content", Some(&format!("\"a{surrogate}\"")))]));
         assert!(message.starts_with("content: "), "{message}");
@@ -143,7 +143,7 @@ fn text_that_is_none_is_named_with_its_field() {
 }
 
 #[test]
-fn what_is_no_object_or_goes_on_after_it_is_refused() {
+fn non_objects_and_trailing_characters_are_refused() {
     for text in ["", " ", "null", "[]", "\"a\"", "1", "{", "{\"id\"", "{]"] {
         refused(text);
     }
@@ -161,7 +161,7 @@ fn what_is_no_object_or_goes_on_after_it_is_refused() {
 }
 
 #[test]
-fn control_characters_of_an_id_may_be_escaped_or_verbatim() {
+fn ids_accept_escaped_and_verbatim_control_characters() {
     let mut event = lines("data.0.expected.jsonl")[0].clone();
     event.content = "a\u{1}\u{1F}\u{7F}\n\r\t\u{8}\u{C}\"\\\u{2028}é".into();
     // Written out again: NIP-01's form, and the form that JSON serializers write.
@@ -190,7 +190,7 @@ fn ids_are_shown_and_read_in_lower_case() {
 }
 
 #[test]
-fn real_and_golden_events_keep_their_ids_and_their_json() {
+fn real_and_golden_events_keep_id_and_json() {
     let mut all = lines("data.0.expected.jsonl");
     all.extend(lines("lossy.2.expected.jsonl"));
     if let Some(path) = shared("data/nostr-events.jsonl") {

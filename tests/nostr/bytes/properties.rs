@@ -104,7 +104,7 @@ fn the_boundary_between_one_page_and_two() {
 }
 
 #[test]
-fn more_entries_or_pages_than_can_be_counted_are_refused() {
+fn too_many_entries_or_pages_are_refused() {
     let mut out = vec![1, 2, 3];
     let event = Event { tags: vec![vec!["x".into()]; 65_536], ..event_of(1, 0) };
     let error = encode(&event, Flags(0), false, 4096, &mut out).unwrap_err();
@@ -119,7 +119,7 @@ fn more_entries_or_pages_than_can_be_counted_are_refused() {
 }
 
 #[test]
-fn a_letter_of_the_reference_that_goes_on_with_nothing_is_a_tag() {
+fn continuation_entry_without_a_predecessor_is_a_tag() {
     use crate::support::nostr_layout::{entries, entry};
     let with = |tags: &[Vec<u8>]| {
         let event = Event { tags: vec![], ..event_of(1, 0) };

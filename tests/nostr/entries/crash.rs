@@ -126,7 +126,7 @@ impl Known {
 
 // Promise: store-power-loss.
 #[test]
-fn every_crash_leaves_all_that_was_acknowledged_since_a_checkpoint() {
+fn crashes_keep_acknowledged_entries_since_a_checkpoint() {
     let mut checked = 0;
     for history in HISTORIES {
         let disk = Sim::new();

@@ -79,7 +79,7 @@ fn stats_are_of_all_files() {
 }
 
 #[test]
-fn a_batch_and_a_long_entry_lie_in_one_file() {
+fn batch_and_long_entry_stay_in_one_file() {
     let storage = memory();
     let wal = filled(&storage, 1);
     let records: Vec<_> = (0..9).map(|time| (Entry::Insert { record: &[9; 30] }, time)).collect();
@@ -93,7 +93,7 @@ fn a_batch_and_a_long_entry_lie_in_one_file() {
 }
 
 #[test]
-fn files_wholly_before_the_checkpoint_go_and_numbers_go_on() {
+fn files_before_the_checkpoint_go_and_numbers_continue() {
     let storage = memory();
     let wal = filled(&storage, 5);
     assert_eq!(wal.drop_before_checkpoint().unwrap().len(), 0);
@@ -115,7 +115,7 @@ fn files_wholly_before_the_checkpoint_go_and_numbers_go_on() {
 }
 
 #[test]
-fn a_missing_file_is_no_end_of_the_log() {
+fn missing_file_does_not_end_the_log() {
     for (gone, kind) in [
         ("wal.log", ErrorKind::LostRecords),
         ("wal.000001.log", ErrorKind::Corrupt),
@@ -154,7 +154,7 @@ fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
 }
 
 #[test]
-fn a_gap_and_a_repeat_are_damage_and_every_entry_is_read_past_it() {
+fn gaps_and_repeats_are_damage_between_readable_entries() {
     for (there, reason) in [
         (&[1, 2, 4, 5][..], "lsn 4, expected 3"),
         (&[1, 2, 2, 3], "lsn 2, expected 3"),

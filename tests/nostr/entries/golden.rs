@@ -91,7 +91,7 @@ fn the_same_entries_are_written_byte_for_byte() {
 
 /// The manifest's `wal.torn.log`: the last 40 bytes are missing.
 #[test]
-fn a_torn_tail_is_cut_and_saved_and_the_numbers_go_on() {
+fn torn_tail_is_saved_and_the_numbers_continue() {
     let storage = with(&GOLDEN[..GOLDEN.len() - 40]);
     let wal = on(&storage, Mode::Append).unwrap();
     let report = wal.recovery();
@@ -105,7 +105,7 @@ fn a_torn_tail_is_cut_and_saved_and_the_numbers_go_on() {
 
 /// The manifest's `wal.bitflip.log`: one bit of the data of entry 3.
 #[test]
-fn damage_with_entries_after_it_is_refused_for_writing_and_skipped_on_request() {
+fn log_damage_refuses_writers_and_readers_skip_it() {
     let mut bytes = GOLDEN.to_vec();
     bytes[12_563 + 21] ^= 1;
     let storage = with(&bytes);

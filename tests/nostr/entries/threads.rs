@@ -7,7 +7,7 @@ use crate::support::prelude::*;
 /// A thread asked for a sync while the append of another one finished the newest file. It found that file
 /// closed, and its commit failed, though all was durable.
 #[test]
-fn a_sync_does_not_fail_because_another_thread_begins_the_next_file() {
+fn sync_survives_another_threads_new_file() {
     let options = WalOptions::new().segment_bytes(100).small(true);
     let wal = options.storage(Arc::new(Memory::new())).open("/wal", Mode::Append).unwrap();
     let is_done = AtomicBool::new(false);

@@ -144,20 +144,20 @@ fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
 
 // Promise: store-index.
 #[test]
-fn a_cut_file_is_noticed_or_the_index_is_an_earlier_one() {
+fn index_reports_a_truncated_file_or_is_earlier() {
     let (noticed, lost) = damage_all(|bytes, at| bytes.truncate(at));
     assert!(noticed > 0 && lost > 0);
 }
 
 #[test]
-fn a_flipped_byte_is_noticed_or_the_index_is_an_earlier_one() {
+fn index_reports_a_flipped_byte_or_is_earlier() {
     let (noticed, _) = damage_all(|bytes, at| bytes[at] ^= 0x10);
     assert!(noticed > 0);
 }
 
 /// If nothing checks the checksum first, chance decides which flipped bytes end the process.
 #[test]
-fn a_flipped_byte_in_the_file_that_names_the_others_is_found_by_its_checksum() {
+fn checksum_finds_a_flipped_byte_in_version_file() {
     let dir = made(BATCHES);
     let mut found = 0;
     for current in files_below(dir.path()).iter().filter(|file| file.ends_with("current")) {

@@ -32,7 +32,7 @@ fn an_index_from_another_place_is_not_opened() {
 
 /// fjall allocates memory before the check of a checksum: one flipped bit is enough.
 #[test]
-fn no_length_in_an_index_asks_for_more_than_its_file_explains() {
+fn forged_index_length_allocates_no_huge_memory() {
     let own = made(4);
     let (mut tables, mut journals) = (0, 0);
     for file in files_below(own.path()) {

@@ -105,7 +105,7 @@ fn a_query_sees_the_index_as_it_was() {
 }
 
 #[test]
-fn the_newest_100_of_many_are_found_by_reading_about_100() {
+fn newest_100_events_cost_about_100_reads() {
     let index = Index::in_memory();
     let mut numbers = Numbers(11);
     let mut world = World::default();

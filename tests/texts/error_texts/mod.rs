@@ -60,7 +60,7 @@ fn all() -> Texts {
 
 /// A single test, because both halves need all the texts, and meeting the texts takes seconds.
 #[test]
-fn every_error_says_what_the_file_says_and_every_text_is_met() {
+fn every_error_text_is_met_and_matches_snapshots() {
     let texts = all();
     let unmet = literals::unmet(Path::new(env!("CARGO_MANIFEST_DIR")), &texts.lines());
     assert!(unmet.is_empty(), "no situation meets these texts:\n{}", unmet.join("\n"));

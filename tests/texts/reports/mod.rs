@@ -106,21 +106,21 @@ fn pinned(format: &dyn Format) {
 }
 
 #[test]
-fn every_report_of_a_damaged_book_says_what_the_file_says() {
+fn packed_damage_reports_match_the_snapshot() {
     pinned(&book::BOOK);
 }
 
 #[test]
-fn every_report_of_a_damaged_book_in_slots_says_what_the_file_says() {
+fn slots_damage_reports_match_the_snapshot() {
     pinned(&book::SLOTS);
 }
 
 #[test]
-fn every_report_of_a_damaged_wal_in_one_file_says_what_the_file_says() {
+fn single_wal_damage_reports_match_the_snapshot() {
     pinned(&wal::SINGLE);
 }
 
 #[test]
-fn every_report_of_a_damaged_wal_in_segments_says_what_the_file_says() {
+fn segmented_wal_damage_reports_match_the_snapshot() {
     pinned(&wal::TINY);
 }

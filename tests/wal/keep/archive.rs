@@ -10,7 +10,7 @@ use crate::support::prelude::*;
 type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 #[test]
-fn the_archive_gets_each_segment_once_and_its_failure_changes_nothing() {
+fn the_archive_gets_segments_once_despite_a_failure() {
     let got = Archived::default();
     let broken = Arc::new(AtomicBool::new(true));
     let archive = {
@@ -64,7 +64,7 @@ fn while_the_archive_works_appends_go_on() {
 /// A hook panicked on the thread that syncs, which ended, and nothing was synced from then on.
 // Promise: panic.
 #[test]
-fn syncs_in_the_background_go_on_after_a_hook_that_panicked() {
+fn background_syncs_survive_a_panicking_archive_hook() {
     let dir = TempDir::new().unwrap();
     let calls = Arc::new(AtomicU64::new(0));
     let archive = {

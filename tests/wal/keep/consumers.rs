@@ -34,7 +34,7 @@ fn truncation_never_passes_the_slowest_consumer_unless_forced() {
 }
 
 #[test]
-fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
+fn a_readers_consumer_blocks_the_writers_truncation() {
     let (dir, wal, lsns) = filled(&options());
     let reader = Wal::open(dir.path()).unwrap();
     reader.set_consumer("reader", lsns[40]).unwrap();
@@ -51,7 +51,7 @@ fn a_reader_keeps_the_writer_from_dropping_what_it_needs() {
 }
 
 #[test]
-fn a_reader_that_asks_while_records_are_dropped_keeps_them_or_is_refused() {
+fn a_racing_consumer_keeps_records_or_is_refused() {
     for round in 0..30 {
         let (dir, wal, lsns) = filled(&options());
         let reader = Wal::open(dir.path()).unwrap();
@@ -87,7 +87,7 @@ fn damaged_consumers_are_not_taken_for_none() {
 /// truncation dropped records that the consumer had never seen.
 // Promise: wal-consumer.
 #[test]
-fn a_consumer_above_a_cut_needs_what_is_appended_there() {
+fn a_truncation_lowers_consumers_to_the_end() {
     let (_dir, wal, lsns) = filled(&options());
     wal.set_consumer("c", lsns[90]).unwrap();
     wal.truncate_from(lsns[50]).unwrap();
@@ -127,7 +127,7 @@ fn opened_beside_a_reader(disk: &Sim, meanwhile: impl FnOnce()) -> Lsn {
 /// An opening lowered consumers without their lock: a consumer that a reader was setting was lost.
 // Promise: wal-consumer.
 #[test]
-fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
+fn opening_lowers_consumers_only_under_their_lock() {
     let disk = cut_below_a_consumer();
     let file = LARGE.sidecar().join("consumers");
     let before = read_file(&disk, &file);
@@ -137,7 +137,7 @@ fn an_opening_lowers_consumers_only_while_no_reader_sets_one() {
 
 /// The reader asked for the end before the cut, and stored its consumer after the opening had looked.
 #[test]
-fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
+fn opening_waits_for_a_reader_setting_a_consumer() {
     let disk = cut_below_a_consumer();
     let file = LARGE.sidecar().join("consumers");
     let above = read_file(&disk, &file);
@@ -148,7 +148,7 @@ fn an_opening_that_cuts_waits_for_a_reader_that_sets_a_consumer() {
 
 /// The consumer stood above the end, and skipped the records appended below.
 #[test]
-fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
+fn a_stale_reader_sets_no_consumer_past_end() {
     let (dir, wal, lsns) = filled(&options());
     let reader = Wal::open(dir.path()).unwrap();
     wal.truncate_from(lsns[50]).unwrap();
@@ -164,7 +164,7 @@ fn a_reader_that_missed_a_cut_sets_no_consumer_above_it() {
 /// its position, and dropping a prefix removed them unseen.
 // Promise: wal-consumer.
 #[test]
-fn no_crash_leaves_a_consumer_above_records_that_it_never_saw() {
+fn crashes_leave_no_consumer_above_unseen_records() {
     for subject in [&SEGMENTS, &TINY] {
         let (disk, wal, lsns) = synced(subject, MANUAL, 5, 50);
         let unsynced = wal.end().unwrap();

@@ -14,7 +14,7 @@ fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
 
 /// A reader failed with "segment is gone" when it opened the log during the removal of the first segments.
 #[test]
-fn a_reader_opens_a_log_whose_front_is_being_dropped() {
+fn a_reader_opens_during_a_prefix_truncation() {
     for round in 0..60 {
         let (dir, wal, lsns) = filled(&options());
         let path = dir.path().to_owned();
@@ -30,7 +30,7 @@ fn a_reader_opens_a_log_whose_front_is_being_dropped() {
 }
 
 #[test]
-fn retention_drops_whole_segments_and_only_what_it_may() {
+fn wal_retention_drops_only_allowed_whole_segments() {
     let by_size = Retention::new().bytes_max(1000);
     let consumed = Retention::new().consumed(true);
     let (dir, wal, lsns) = filled(&options());
@@ -69,7 +69,7 @@ fn retention_drops_whole_segments_and_only_what_it_may() {
 
 /// Random histories found a search for the new head in only two segments: a longer record kept all records before it.
 #[test]
-fn a_long_record_does_not_keep_the_segments_before_it() {
+fn a_long_record_keeps_no_earlier_segments() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 64 });
     let options = Options::new().layout(layout);
@@ -84,7 +84,7 @@ fn a_long_record_does_not_keep_the_segments_before_it() {
 }
 
 #[test]
-fn retention_by_age_drops_what_was_written_long_ago() {
+fn retention_by_age_drops_old_segments() {
     let (_dir, wal, _) = filled(&options());
     let old = |hours: u64| Retention::new().age_max(Duration::from_secs(3600 * hours));
     assert_eq!(moved(wal.retain(&old(1))), None);
@@ -108,7 +108,7 @@ fn retention_by_age_drops_what_was_written_long_ago() {
 /// Stores through a shared map do not change a file's time while the pages are dirty, so a segment without syncs seemed
 /// as old as its reservation.
 #[test]
-fn retention_by_age_counts_from_the_last_record_however_it_was_stored() {
+fn a_segments_age_counts_from_its_last_record() {
     let dir = TempDir::new().unwrap();
     let layout = Some(Layout::Segmented { segment_bytes: 80 << 10 });
     let options = Options::new().layout(layout).durability(Durability::None);
@@ -137,7 +137,7 @@ fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
 }
 
 #[test]
-fn a_writer_drops_by_itself_what_its_retention_allows() {
+fn a_writer_applies_its_retention_automatically() {
     let dir = filled(&options()).0;
     let by_size = Retention::new().bytes_max(1000);
     // At opening, and no segment twice.
@@ -170,7 +170,7 @@ fn a_writer_drops_by_itself_what_its_retention_allows() {
 }
 
 #[test]
-fn a_writer_whose_retention_waits_for_another_process_does_it_at_a_later_sync() {
+fn blocked_retention_runs_at_a_later_sync() {
     let dir = TempDir::new().unwrap();
     let by_size = Retention::new().bytes_max(300);
     let (wal, _) = kept(&dir, by_size);

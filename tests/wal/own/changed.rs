@@ -24,7 +24,7 @@ fn next(
 /// A follower on the writer's handle uses the handle's end. After a cut below the end, the follower waited forever, or
 /// called unread records damaged.
 #[test]
-fn a_follower_of_the_writers_handle_reports_a_cut() {
+fn a_follower_sharing_the_handle_reports_truncation() {
     within(|| {
         for subject in SUBJECTS {
             // At the end, or with more records left than a single read covers.
@@ -59,7 +59,7 @@ fn a_follower_of_the_writers_handle_reports_a_cut() {
 /// A truncation left index entries for removed records. Once new records had covered their borders, reads by position
 /// failed.
 #[test]
-fn an_index_ends_where_a_truncation_cut_the_log() {
+fn a_truncation_also_truncates_the_index() {
     for subject in [&SINGLE, &SEGMENTS, &LARGE] {
         for cut in [1, 4, 7] {
             let disk = Sim::new();
@@ -118,7 +118,7 @@ fn an_index_knows_positions_beyond_four_gibibytes() {
 /// Two threads set a consumer each. The thread that had read the file before the other wrote it deleted the other's
 /// consumer, whose records could then be dropped.
 #[test]
-fn consumers_that_two_threads_set_at_once_are_both_kept() {
+fn consumers_set_by_two_threads_are_kept() {
     within(|| {
         for at in 1.. {
             let disk = Sim::new();

@@ -9,7 +9,7 @@ use crate::support::prelude::*;
 
 /// Also truncations, and waiting for records in the log.
 #[test]
-fn after_a_failed_sync_truncations_and_waiting_are_refused() {
+fn a_failed_sync_refuses_truncations_and_waits() {
     for subject in [&SINGLE, &SEGMENTS, &TINY] {
         let disk = Sim::new();
         let wal = subject.wal(&disk, MANUAL).unwrap();
@@ -34,7 +34,7 @@ fn after_a_failed_sync_truncations_and_waiting_are_refused() {
 /// More segments are unsynced than may be open, so the oldest segment is synced and closed. If the sync fails, no later
 /// sync may hide the failure.
 #[test]
-fn a_segment_is_synced_before_it_is_closed_for_want_of_handles() {
+fn an_unsynced_segment_is_synced_before_closing() {
     for failing in [None, Some(1), Some(2), Some(5)] {
         let disk = Sim::new();
         let wal = TINY.wal(&disk, MANUAL).unwrap();

@@ -28,7 +28,7 @@ fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()
 
 /// Appends continue while a truncation syncs. Their records are synced before a mark vouches for them.
 #[test]
-fn records_that_come_while_a_truncation_syncs_survive_it() {
+fn records_appended_during_a_truncation_survive() {
     // In tiny segments an append creates a segment, which waits for this thread's sync.
     let subject = &SEGMENTS;
     let disk = Sim::new();
@@ -68,7 +68,7 @@ fn records_that_come_while_a_truncation_syncs_survive_it() {
 /// The mark of a new head is on disk when the truncation returns. Otherwise the next opening reads every record from
 /// the head to the end of an older mark.
 #[test]
-fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
+fn opening_after_a_prefix_truncation_scans_no_record() {
     for subject in [&SEGMENTS, &TINY] {
         let (disk, wal, lsns) = synced(subject, MANUAL, 9, 100);
         wal.truncate_before(lsns[3]).unwrap();
@@ -83,7 +83,7 @@ fn after_a_dropped_prefix_and_a_power_cut_opening_reads_no_record() {
 /// exactly on a border.
 // Promise: wal-truncate.
 #[test]
-fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
+fn truncated_records_never_return_under_equal_appends() {
     for subject in [&SINGLE, &SEGMENTS, &TINY] {
         let border = subject.border_bytes as usize;
         for len in [border - 8, border / 2 - 8, 30, 2 * border - 8] {
@@ -111,7 +111,7 @@ fn a_cut_end_never_comes_back_under_appends_of_the_same_size() {
 /// A kill at any step of a truncation leaves no gap between segments: other programs end their scan at a gap.
 // Promise: wal-truncate.
 #[test]
-fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
+fn a_killed_truncation_leaves_no_segment_gap() {
     for front in [true, false] {
         let (disk, wal, lsns) = synced(&TINY, MANUAL, 12, 50);
         disk.record();
@@ -133,7 +133,7 @@ fn segments_go_oldest_first_at_the_front_and_newest_first_at_the_end() {
 /// removes them.
 // Promise: wal-truncate.
 #[test]
-fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
+fn restored_segments_below_the_head_are_removed() {
     for subject in [&SEGMENTS, &TINY] {
         let disk = Sim::new();
         let wal = subject.wal(&disk, ALWAYS).unwrap();
@@ -167,7 +167,7 @@ fn segments_that_come_back_below_the_head_are_not_read_and_go_again() {
 /// dropped at both ends.
 // Promise: wal-acknowledged.
 #[test]
-fn recovery_to_the_acknowledged_keeps_all_of_it_and_no_more() {
+fn acknowledged_recovery_keeps_exactly_the_acknowledged_records() {
     for (subject, kept) in [(&SINGLE, 3), (&SEGMENTS, 1), (&TINY, 1)] {
         let (disk, wal, lsns) = synced(subject, ACKNOWLEDGED, 4, 200);
         if kept == 1 {

@@ -14,7 +14,7 @@ use crate::transactions::{STAGED, of_query};
 /// Other implementations claim no index, and take the first index after the highest file.
 // Promise: transaction-ledger.
 #[test]
-fn a_file_that_another_program_created_is_not_replaced() {
+fn a_commit_replaces_no_file_of_another_program() {
     let (states, parts) = begun();
     for state in &states {
         let taken = read(state).last().unwrap().0 + 1;
@@ -52,7 +52,7 @@ fn a_file_that_another_program_created_is_not_replaced() {
 /// file meanwhile; no file of the commit gets the same index.
 // Promise: transaction-ledger.
 #[test]
-fn a_store_that_goes_on_after_a_commit_died_takes_none_of_its_indexes() {
+fn stores_reuse_no_index_of_a_dead_commit() {
     let (states, _) = begun();
     for state in &states {
         let busy = state.lock(intent().parent().unwrap(), false).unwrap();
@@ -140,7 +140,7 @@ fn commits_beside_stores_that_append_send_and_remove() {
 /// A file system may leave a renamed file both names.
 #[cfg(unix)]
 #[test]
-fn a_file_with_both_names_keeps_one_and_has_the_mode_of_the_others() {
+fn finishing_a_commit_removes_a_files_staged_name() {
     use std::os::unix::fs::PermissionsExt;
 
     use deedbook::jobs::Part;

@@ -9,7 +9,7 @@ use crate::transactions::{JOB, STAGED, of_query};
 /// A commit died, and a sender removed the files published so far.
 // Promise: transaction-ledger.
 #[test]
-fn what_was_sent_before_a_commit_is_finished_is_not_sent_again() {
+fn finishing_a_commit_resends_no_record() {
     let (states, parts) = begun();
     let mut removed = 0;
     for (step, state) in states.iter().enumerate() {
@@ -38,7 +38,7 @@ fn what_was_sent_before_a_commit_is_finished_is_not_sent_again() {
 
 /// The commit had claimed indexes, and readers took them for lost files.
 #[test]
-fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
+fn a_commit_without_stored_intent_leaves_no_gap() {
     let mut refused = BTreeMap::new();
     let calls = [Call::Create, Call::SyncDir];
     for (call, at) in calls.into_iter().flat_map(|call| (1..=8).map(move |at| (call, at))) {
@@ -76,7 +76,7 @@ fn a_commit_whose_intent_could_not_be_stored_leaves_no_gap() {
 
 /// Finishing fails while a store is opened: the store appends and sends, and the store's next commit finishes.
 #[test]
-fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
+fn an_unfinished_commit_does_not_block_the_ledger() {
     let (states, parts) = begun();
     for state in [&states[0], &states[2]] {
         let calls = {
@@ -100,7 +100,7 @@ fn a_commit_that_cannot_be_finished_keeps_no_program_from_using_the_ledger() {
 /// A store took another user's unreadable record of transactions for a missing file, and appended a
 /// batch twice. The next commit replaced an unreadable intent.
 #[test]
-fn what_cannot_be_read_is_not_taken_for_missing() {
+fn unreadable_transaction_files_do_not_count_as_missing() {
     let (states, parts) = begun();
     let committed = states[0].kill();
     drop(open(&committed));
@@ -125,7 +125,7 @@ fn what_cannot_be_read_is_not_taken_for_missing() {
 
 /// Spark calls `abort` also after a commit without an answer.
 #[test]
-fn an_abort_removes_nothing_that_is_to_be_committed() {
+fn an_abort_keeps_files_of_a_begun_commit() {
     let (states, parts) = begun();
     for state in states {
         let busy = state.lock(intent().parent().unwrap(), false).unwrap();
@@ -140,7 +140,7 @@ fn an_abort_removes_nothing_that_is_to_be_committed() {
 }
 
 #[test]
-fn a_commit_whose_intent_is_damaged_is_given_up_on_request_only() {
+fn a_damaged_intent_is_abandoned_only_on_request() {
     let (states, _) = begun();
     let state = states.iter().find(|state| read(state).len() == 6).unwrap();
     state.open(&intent(), Access::Write).unwrap().write_at(b"?", 5).unwrap();

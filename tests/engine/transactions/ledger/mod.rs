@@ -87,7 +87,7 @@ fn is_begun(sim: &Sim) -> bool {
 }
 
 #[test]
-fn files_get_the_next_indexes_in_the_order_of_partitions_and_parts() {
+fn committed_files_get_indexes_by_partition_and_part() {
     let (sim, store, parts) = prepared();
     let committed = store.commit_staged(&of_no_application(), &parts).unwrap();
     assert_eq!((committed.records, committed.first), (5, Some(2)));
@@ -104,7 +104,7 @@ fn files_get_the_next_indexes_in_the_order_of_partitions_and_parts() {
 }
 
 #[test]
-fn a_task_makes_files_no_longer_than_the_cap_but_for_a_longer_record() {
+fn only_an_oversized_record_exceeds_the_staging_cap() {
     let sim = Sim::new();
     let config = LedgerConfig { max_file_size: 100, ..LedgerConfig::lines(DIR, BASE) };
     let store = on(&sim).open(config).unwrap();
@@ -146,7 +146,7 @@ fn a_commit_without_records_is_noted_durably() {
 }
 
 #[test]
-fn parts_that_are_not_one_whole_attempt_are_refused() {
+fn commits_refuse_parts_of_incomplete_or_mixed_attempts() {
     let (sim, store, parts) = prepared();
     let other = stage(&store, JOB, 2, 99, &["x"]);
     let part = |partition, sequence| {
@@ -167,7 +167,7 @@ fn parts_that_are_not_one_whole_attempt_are_refused() {
 }
 
 #[test]
-fn a_commit_counts_against_the_limit_of_all_files() {
+fn a_commit_counts_against_the_total_limit() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (sim, store, parts) = prepared();
         drop(store);
@@ -202,7 +202,7 @@ fn a_commit_counts_against_the_limit_of_all_files() {
 }
 
 #[test]
-fn ledgers_of_one_directory_have_jobs_of_their_own() {
+fn ledgers_in_one_directory_have_separate_jobs() {
     let sim = Sim::new();
     let bases = ["a", "b", "quarantine", "next-a", "jobs-a"];
     let store = |base: &str| on(&sim).open(LedgerConfig::lines(DIR, base)).unwrap();
@@ -221,7 +221,7 @@ fn ledgers_of_one_directory_have_jobs_of_their_own() {
 }
 
 #[test]
-fn a_record_that_is_longer_than_the_commits_own_limit_can_be_sent() {
+fn a_record_beyond_the_committers_limit_is_sent() {
     let sim = Sim::new();
     let config = || LedgerConfig::lines(DIR, BASE);
     let task = on(&sim).record_bytes_max(4 << 20).open(config()).unwrap();

@@ -73,7 +73,7 @@ fn prepared() -> (Sim, EventStore, Vec<Part>) {
 
 // Promise: transaction-store.
 #[test]
-fn an_event_whose_id_is_not_its_hash_is_not_staged() {
+fn staging_refuses_an_event_with_a_wrong_id() {
     let (_, store, _) = prepared();
     let mut stage = store.stage("other", 0, 1).unwrap();
     let (good, mut bad) = (event("good"), event("bad"));
@@ -92,7 +92,7 @@ fn an_event_whose_id_is_not_its_hash_is_not_staged() {
 
 /// Tasks stage with the options of their process, the driver commits with its own.
 #[test]
-fn events_are_encoded_for_the_store_that_commits_them() {
+fn a_commit_encodes_events_for_its_own_store() {
     let sim = Sim::new();
     let store = open(&sim, 40, Mode::Create).unwrap();
     let events = [event("short"), event(&"x".repeat(5000)), event(&"y".repeat(9000))];
@@ -132,7 +132,7 @@ fn a_reader_stages_and_commits_nothing() {
 /// On a real disk, with the index: the intent as left by a dead process.
 // Promise: transaction-store.
 #[test]
-fn an_intent_that_is_found_is_finished_once_the_index_can_be_asked() {
+fn opening_a_store_finishes_a_stored_intent() {
     let dir = tempfile::TempDir::new().unwrap();
     let path = dir.path().join("events");
     let store = EventStore::create(&path).unwrap();
@@ -151,7 +151,7 @@ fn an_intent_that_is_found_is_finished_once_the_index_can_be_asked() {
 }
 
 #[test]
-fn a_failure_after_the_first_piece_is_brought_to_its_end() {
+fn a_commit_finishes_after_a_failed_second_piece() {
     let events: Vec<Event> = (0..4200).map(|n| event(&format!("note {n}"))).collect();
     let begun = || {
         let sim = Sim::new();

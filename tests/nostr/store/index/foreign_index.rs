@@ -63,7 +63,7 @@ fn an_index_of_another_store_is_made_again() {
 
 /// Two branches of a copy, with equal first and last events.
 #[test]
-fn a_look_up_that_meets_another_event_makes_the_index_again() {
+fn lookup_that_meets_wrong_event_rebuilds_index() {
     let common = events_of("common");
     let branch = |name| {
         let mut events = common.clone();

@@ -28,7 +28,7 @@ fn with_index(store: &Path, to: &Path, older: Option<&Path>) {
 /// Each killed process leaves its index. A later process gets the index of an earlier process.
 // Promise: store-index.
 #[test]
-fn an_index_older_than_the_segments_or_gone_finds_what_a_scan_finds() {
+fn old_or_missing_index_finds_the_scans_events() {
     let (place, dir) = on_real_disk();
     let (mut next, mut before, mut older) = (0, Vec::<PathBuf>::new(), 0);
     for cycle in 0..40 {
@@ -62,7 +62,7 @@ fn an_index_older_than_the_segments_or_gone_finds_what_a_scan_finds() {
 /// other events than a scan.
 // Promise: store-index.
 #[test]
-fn a_damaged_index_of_a_store_that_died_finds_what_a_scan_finds_or_is_made_again() {
+fn damaged_index_finds_scans_events_or_is_rebuilt() {
     let (place, dir) = on_real_disk();
     let mut next = 0;
     for cycle in 0..40 {
@@ -116,7 +116,7 @@ fn is_sound(store: &Path) -> bool {
 /// A power cut lost a deletion from the log. The index, which syncs itself, still had the deletion, and queries gave
 /// other events than scans.
 #[test]
-fn an_index_with_flags_that_the_log_lost_is_made_again() {
+fn index_with_flags_lost_from_log_is_rebuilt() {
     let place = tempfile::tempdir().unwrap();
     let [dir, trial, log] = ["events", "trial", "log"].map(|name| place.path().join(name));
     let options = Options::default().durability(Durability::Manual);

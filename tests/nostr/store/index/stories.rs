@@ -8,7 +8,7 @@ use crate::store::prelude::*;
 /// never found an event with a removed flag.
 // Promise: store-index.
 #[test]
-fn the_index_learns_flags_that_it_lacks_from_the_log() {
+fn index_learns_missing_flags_from_the_log() {
     let place = tempfile::tempdir().unwrap();
     let (dir, kept) = (place.path().join("events"), place.path().join("kept"));
     let on = on_storage(Arc::new(Disk)).index_on_disk(true);
@@ -37,7 +37,7 @@ fn the_index_learns_flags_that_it_lacks_from_the_log() {
 /// A thread sends the appended events to the index. Meanwhile, such an event is found by its id, is a duplicate, and is
 /// replaced and deleted like any other.
 #[test]
-fn events_on_their_way_to_the_index_are_known() {
+fn events_queued_for_the_index_are_found() {
     let place = tempfile::tempdir().unwrap();
     let on = Options::new().small(true);
     let store = on.open(place.path().join("store"), Mode::Append).unwrap();

@@ -49,7 +49,7 @@ fn states(disk: &Sim) -> Vec<Sim> {
 /// The store forgot its history setting. After a crash of the writer, an opening without the option flagged all
 /// versions but the newest, and a compaction dropped them.
 #[test]
-fn versions_that_were_kept_stay_whoever_opens_the_store_next() {
+fn kept_versions_stay_at_every_later_opening() {
     for lost in [&[][..], &[MANIFEST], &[COPY], &[COPY, "/events/.deedbook/lock"]] {
         for disk in states(&kept()) {
             lost.iter().for_each(|path| drop(disk.remove(Path::new(path))));
@@ -69,7 +69,7 @@ fn versions_that_were_kept_stay_whoever_opens_the_store_next() {
 
 /// Another program writes a manifest without the setting, but the copy has the setting.
 #[test]
-fn a_manifest_of_another_program_does_not_change_what_is_kept() {
+fn foreign_manifest_does_not_change_the_history() {
     let disk = kept();
     changed(&disk, MANIFEST, |bytes| {
         let mut value: serde_json::Value = serde_json::from_slice(bytes).unwrap();
@@ -90,7 +90,7 @@ fn a_manifest_of_another_program_does_not_change_what_is_kept() {
 /// A flipped bit renamed one field: the manifest lost the history setting, and only the checksummed copy had the
 /// setting. The next append hid the versions, and a compaction dropped them.
 #[test]
-fn a_flipped_bit_in_the_manifest_does_not_change_what_is_kept() {
+fn flipped_manifest_bit_does_not_change_the_history() {
     let disk = Sim::new();
     let store = keeping(&disk);
     store.append_many(&[version(1), version(2)]).unwrap();
@@ -129,7 +129,7 @@ fn a_repair_keeps_what_the_store_keeps() {
 }
 
 #[test]
-fn a_salvage_keeps_what_the_source_keeps_unless_it_is_asked_not_to() {
+fn salvage_keeps_the_history_unless_asked_otherwise() {
     let dropped = vec![(1, Flags::REPLACED), (2, LIVE)];
     for lost in [&[][..], &[MANIFEST], &[COPY]] {
         let asked = [
@@ -150,7 +150,7 @@ fn a_salvage_keeps_what_the_source_keeps_unless_it_is_asked_not_to() {
 }
 
 #[test]
-fn another_history_counts_from_the_opening_on_that_asks_for_it() {
+fn new_history_applies_from_its_opening_on() {
     let disk = Sim::new();
     let store = writer(&disk);
     assert_eq!(store.history(), History::Drop);
@@ -177,7 +177,7 @@ fn another_history_counts_from_the_opening_on_that_asks_for_it() {
 
 /// The opening completes the log's events under the old history, and then stores the new history.
 #[test]
-fn a_change_of_history_that_crashes_at_any_call_drops_nothing_that_was_kept() {
+fn crash_in_a_history_change_drops_nothing_kept() {
     let disk = kept();
     disk.record();
     let store = on(&disk).history(History::Drop).open(DIR, Mode::Append).unwrap();

@@ -67,7 +67,7 @@ fn at(number: u32) -> u32 {
 /// Without only `wal.log`, opening failed. Without the whole `wal`, opening reported nothing, and the events that only
 /// the log had were lost.
 #[test]
-fn a_log_that_is_gone_is_refused_and_named() {
+fn missing_log_is_refused_and_reported() {
     let disk = killed();
     assert!(checkpoint(&disk) > 0);
     remove_log(&disk);
@@ -92,7 +92,7 @@ fn a_log_that_is_gone_is_refused_and_named() {
 /// A user put back an older `wal`. Opening appended the events after its checkpoint again, even events dropped by a
 /// compaction since, and gave the same numbers to other entries.
 #[test]
-fn a_log_that_ends_before_the_checkpoint_of_the_manifest_is_refused_and_named() {
+fn log_older_than_the_manifests_checkpoint_is_refused() {
     let (disk, store) = fresh();
     store.append_many(&[1, 2].map(note)).unwrap();
     store.checkpoint().unwrap();

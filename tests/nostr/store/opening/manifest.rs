@@ -4,7 +4,7 @@ use crate::store::prelude::*;
 
 /// Opening took a manifest of a later version for missing, overwrote it, and lost its contents.
 #[test]
-fn a_manifest_of_another_version_is_refused_and_nothing_changes() {
+fn manifest_of_another_version_is_refused_unchanged() {
     for path in [MANIFEST, COPY] {
         let disk = closed(&notes(0..12));
         changed(&disk, path, |bytes| {
@@ -52,7 +52,7 @@ fn no_segment_is_made_after_the_last_number() {
 
 // Promise: store-manifest.
 #[test]
-fn a_manifest_that_is_missing_wrong_or_older_is_made_again() {
+fn missing_wrong_or_older_manifest_is_rebuilt() {
     for copied in [true, false] {
         made_again(copied);
     }
@@ -110,7 +110,7 @@ fn made_again(copied: bool) {
 
 // Promise: store-manifest.
 #[test]
-fn a_missing_segment_is_named_with_the_events_it_had() {
+fn missing_segment_is_reported_with_its_event_count() {
     let (disk, on, store) = small();
     store.append_many(&notes(0..3)).unwrap();
     store.append_many(&notes(3..6)).unwrap();
@@ -184,7 +184,7 @@ fn a_missing_segment_is_noticed_without_a_manifest() {
 /// The last segments contained only deleted events, and the compaction wrote no new segment: the rest looked like a
 /// store that had lost segments.
 #[test]
-fn a_compaction_that_leaves_nothing_is_told_from_a_loss() {
+fn compaction_without_output_is_no_loss() {
     let (disk, on, store) = small();
     one_by_one(&store, &notes(0..9));
     let first = place(&store, &note(0)).segment;
@@ -244,7 +244,7 @@ fn an_older_copy_is_passed_over() {
 /// A compaction dropped an expired event, and crashed before it deleted the old segments. Only the old segments had the
 /// event, so opening kept them, and doubled the other events.
 #[test]
-fn an_expired_event_does_not_keep_the_segments_of_a_finished_compaction() {
+fn expired_event_keeps_no_compacted_segments() {
     let disk = Sim::new();
     let on = options(&disk, Durability::Manual).clock(clock);
     NOW.set(10);

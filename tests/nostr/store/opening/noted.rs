@@ -3,7 +3,7 @@
 use crate::store::prelude::*;
 
 #[test]
-fn a_store_with_known_damage_is_not_opened_for_writing() {
+fn store_with_known_damage_refuses_writers() {
     let disk = closed(&notes(0..5));
     // Change a byte of the second event, or change it back.
     let flip = || flip_page(&disk, FIRST, 2);

@@ -23,7 +23,7 @@ fn refused(run: &Run, what: &str) {
 /// A reader opens the store in its state between any two calls of the writer.
 // Promise: store-second-writer.
 #[test]
-fn a_reader_beside_a_writer_sees_all_that_was_written_and_a_second_writer_is_refused() {
+fn readers_see_everything_and_second_writer_is_refused() {
     let (mut readers, mut steps) = (0, 0);
     for (number, history) in
         ["amvdfckxr", "vmfvxaxdr", "mmfxmmfxc", "akdkvkmfxr"].into_iter().enumerate()
@@ -84,7 +84,7 @@ fn finish(disk: &Sim, as_on: &Sim) {
 /// A reader looked for the end of the segment during the write of a long event, and found damage. At the second look
 /// the event was whole, so the reader kept the damage as real: every walk ended there.
 #[test]
-fn an_event_that_becomes_whole_while_a_reader_opens_is_no_damage() {
+fn event_completed_during_a_readers_opening_is_intact() {
     let disk = Sim::new();
     let on = options(&disk, Durability::Manual).segment_bytes(40 * 4096);
     let store = open(&on);

@@ -33,7 +33,7 @@ fn made(page_bytes: u32) -> Sim {
 }
 
 #[test]
-fn an_opening_that_names_no_sizes_goes_on_with_those_of_the_store() {
+fn opening_without_sizes_keeps_the_sizes() {
     for size in [4096, 8192, 16384] {
         let disk = made(size);
         append(&unnamed(&disk), 4..8);
@@ -42,7 +42,7 @@ fn an_opening_that_names_no_sizes_goes_on_with_those_of_the_store() {
 }
 
 #[test]
-fn a_store_without_a_manifest_goes_on_with_the_pages_of_its_last_segment() {
+fn store_without_manifest_keeps_its_last_page_size() {
     let disk = made(8192);
     remove_manifests(&disk);
     append(&unnamed(&disk), 4..8);
@@ -50,7 +50,7 @@ fn a_store_without_a_manifest_goes_on_with_the_pages_of_its_last_segment() {
 }
 
 #[test]
-fn a_caller_who_names_other_sizes_changes_them_for_later_openings() {
+fn named_sizes_change_later_openings() {
     let disk = made(8192);
     append(&unnamed(&disk).page_bytes(4096).segment_bytes(3 * 4096), 4..5);
     append(&unnamed(&disk), 5..8);

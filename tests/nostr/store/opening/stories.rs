@@ -4,7 +4,7 @@ use crate::store::prelude::*;
 
 /// A reader that opened a store during the write of a long event raised an error about damage.
 #[test]
-fn an_event_that_is_being_written_is_no_damage_for_a_reader() {
+fn unfinished_event_is_no_damage_for_a_reader() {
     let (disk, on, store) = small();
     let events = [note(0), note(1), event(9, 4, 0, &[], &"long ".repeat(2000))];
     store.append_many(&events).unwrap();
@@ -73,7 +73,7 @@ fn a_smaller_limit_leaves_what_the_log_has() {
 /// The header of a segment did not count the events after the last checkpoint, and a killed process counted none. The
 /// next opening took the segment for empty, the segment grew beyond its size, and the counters stayed wrong.
 #[test]
-fn events_that_no_checkpoint_counted_are_counted_by_the_next_opening() {
+fn opening_counts_events_that_no_checkpoint_counted() {
     for was_killed in [true, false] {
         let (mut disk, on, store) = small();
         one_by_one(&store, &notes(4..9));

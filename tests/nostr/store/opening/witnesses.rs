@@ -27,7 +27,7 @@ fn has_all(disk: &Sim, numbers: Range<u32>) {
 /// After a power cut a reader returned 0 of 3 committed events, and `verify` reported no fault: the log had the events,
 /// but the segment had lost them.
 #[test]
-fn a_reader_has_committed_events_that_only_the_log_has() {
+fn reader_returns_committed_events_only_in_the_log() {
     let disk = made(0..3, true);
     let store = writer(&disk);
     append(&store, 3..9);
@@ -89,7 +89,7 @@ fn a_salvage_copies_what_only_the_log_has() {
 }
 
 #[test]
-fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
+fn segment_shorter_than_log_is_refused_then_repaired() {
     for (number, disk) in shorter().into_iter().take(2).enumerate() {
         let reader = reader(&disk);
         assert!(!reader.verify(Check::Id).unwrap().ok(), "{number}");
@@ -102,7 +102,7 @@ fn a_store_that_lacks_what_its_log_has_is_refused_and_repaired() {
 
 /// The log has every event after the checkpoint of the manifest.
 #[test]
-fn a_segment_and_a_manifest_of_a_backup_get_the_rest_from_the_log() {
+fn log_completes_a_segment_and_manifest_from_backup() {
     let disk = shorter().pop().unwrap();
     let report = reader(&disk).verify(Check::Id).unwrap();
     assert!(report.ok() && report.live == 8, "{report:?}");
@@ -111,7 +111,7 @@ fn a_segment_and_a_manifest_of_a_backup_get_the_rest_from_the_log() {
 
 /// A segment continued after the end of the log, and `verify` found nothing.
 #[test]
-fn events_of_a_segment_that_the_log_lacks_are_named_and_saved() {
+fn segment_events_beyond_log_are_reported_and_saved() {
     let (disk, store) = fresh();
     append(&store, 0..2);
     store.checkpoint().unwrap();
@@ -157,7 +157,7 @@ fn intact_events_after_a_damaged_page_stay() {
 
 /// A repair reported a loss, needed permission to accept a loss, and noted the loss permanently.
 #[test]
-fn a_damaged_page_that_the_log_has_is_no_loss() {
+fn damaged_page_with_log_copy_is_no_loss() {
     let disk = made(0..10, false);
     changed(&disk, FIRST, |bytes| bytes[3 * PAGE + 100] ^= 1);
     let report = mended(&disk, DRY).unwrap();

@@ -29,7 +29,7 @@ fn check(found: &Events, numbers: Range<u32>, gone: &[u32], flagged: &[u32]) {
 /// checkpoint, opening cut all later events, even acknowledged ones. The log's events moved, and the log's flag named a
 /// byte after the end, so opening and repair never ended.
 #[test]
-fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
+fn opening_without_manifest_cuts_no_damage_before_checkpoint() {
     let (disk, store) = fresh();
     append(&store, 0..20);
     store.checkpoint().unwrap();
@@ -70,7 +70,7 @@ fn damage_before_the_last_checkpoint_is_not_cut_without_the_manifest() {
 /// A process crashed between a checkpoint and its manifest. Opening cut a damaged event between the two sizes with all
 /// later events, and reported a whole store. The log has the events.
 #[test]
-fn damage_between_the_manifest_and_a_later_checkpoint_is_made_good() {
+fn damage_between_manifest_and_later_checkpoint_is_restored() {
     for checksums in [true, false] {
         let disk = Sim::new();
         let on = on(&disk).checksums(checksums);
@@ -110,7 +110,7 @@ fn damage_between_the_manifest_and_a_later_checkpoint_is_made_good() {
 /// A repair of lost pages was killed after it had appended the log's events again. The next opening looked for the
 /// events at the end of the manifest's checkpoint, and set their old flags on other events.
 #[test]
-fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
+fn killed_repair_of_lost_pages_hides_no_event() {
     let (disk, store) = fresh();
     append(&store, 0..2);
     store.checkpoint().unwrap();
@@ -145,7 +145,7 @@ fn a_repair_of_lost_pages_that_was_killed_hides_no_other_event() {
 /// A repair cut the log, the only proof that an event with a wrong signature was acknowledged. The next opening cut the
 /// event and all later events, without a word from the repair.
 #[test]
-fn a_repair_that_cut_the_log_asks_for_no_signature() {
+fn repair_that_cut_the_log_needs_no_signature() {
     let disk = Sim::new();
     let on = |disk: &Sim| -> Options { on(disk).checksums(false) };
     let store = open(&on(&disk));

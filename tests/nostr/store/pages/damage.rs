@@ -12,7 +12,7 @@ fn five() -> Sim {
 
 /// Damage in a segment costs only the damaged event, and every reader reports the damage.
 #[test]
-fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
+fn walks_and_verify_report_damaged_pages_in_place() {
     type Change = fn(&mut Vec<u8>);
     // The lost event, and the damaged pages.
     let cases: [(&str, Change, usize, Range<usize>); 6] = [
@@ -84,7 +84,7 @@ fn damaged_pages_are_named_by_walks_and_verify_and_stay_where_they_are() {
 
 /// The reference leaves the last page as long as its record.
 #[test]
-fn a_last_page_that_is_not_padded_is_read_and_appended_to() {
+fn unpadded_last_page_is_read_and_appended_to() {
     let disk = five();
     changed(&disk, FIRST, |bytes| bytes.truncate(last_byte(bytes) + 1));
     let store = writer(&disk);
@@ -107,7 +107,7 @@ fn nine() -> Sim {
 /// Replay trusted the header alone, whose counters are hints. If the header named a later byte, opening appended the
 /// log's events twice. If the header named a byte within an event, opening cut the event.
 #[test]
-fn a_wrong_or_old_header_neither_doubles_nor_cuts_events() {
+fn wrong_header_neither_doubles_nor_cuts_events() {
     let end = read(&nine(), FIRST).len() as u32;
     let page = PAGE as u32;
     let ends = [0, 1, page, 2 * page, 3 * page + 7, 5 * page, 6 * page, 7 * page, 9 * page, end];
@@ -132,7 +132,7 @@ fn a_wrong_or_old_header_neither_doubles_nor_cuts_events() {
 
 /// The same with an old damaged event: opening never cuts the events after it, whatever the hints say.
 #[test]
-fn old_damage_stays_where_it_is_when_the_log_is_replayed() {
+fn log_replay_leaves_old_damage_in_place() {
     for manifest in [true, false] {
         for lost in [None, Some(7), Some(9)] {
             let disk = nine();
@@ -160,7 +160,7 @@ fn old_damage_stays_where_it_is_when_the_log_is_replayed() {
 
 /// The events that the segment lost come back from the log up to the end of its intact part.
 #[test]
-fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
+fn torn_log_restores_events_and_flipped_is_refused() {
     let whole = nine();
     let wal = &newest_log(&whole);
     let used = last_byte(&read(&whole, wal)) + 1;
@@ -193,7 +193,7 @@ fn a_torn_log_gives_what_it_has_and_a_flipped_one_is_refused() {
 
 /// `verify` reported no fault in a damaged write-ahead log, and opening for writing refused the store.
 #[test]
-fn verify_names_the_damage_in_the_log_for_which_opening_refuses_a_store() {
+fn verify_reports_log_damage_that_refuses_writers() {
     let (whole, stored) = world();
     let verified = |disk: &Sim| {
         let reader = reader(disk);

@@ -57,7 +57,7 @@ fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
 /// the store. Every append that replaced or deleted the version failed. The same if the log has the flags of the
 /// damaged event.
 #[test]
-fn a_damaged_version_keeps_no_store_from_being_opened_appended_to_and_repaired() {
+fn damaged_version_blocks_no_opening_append_or_repair() {
     let (first, second) = (article("a", 1), article("b", 2));
     let address = format!("30023:{}:a", Id(author(9)));
     let after = [
@@ -144,7 +144,7 @@ fn begun(place: &Path) -> PathBuf {
 
 /// Because of a damaged request, neither the commit nor the repair could end.
 #[test]
-fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
+fn repair_lets_a_begun_commit_end() {
     let place = tempfile::tempdir().unwrap();
     let dir = begun(place.path());
     let error = on().open(&dir, Mode::Append).unwrap_err();
@@ -157,7 +157,7 @@ fn a_commit_that_had_begun_ends_once_a_repair_took_the_damage_out() {
 
 /// The staged events are lost, so the commit cannot end. The repair removes the damage first.
 #[test]
-fn a_repair_removes_damage_before_it_ends_a_commit() {
+fn repair_removes_damage_before_ending_a_commit() {
     let place = tempfile::tempdir().unwrap();
     let dir = begun(place.path());
     fs::remove_dir_all(dir.join(".deedbook/staged")).unwrap();
@@ -168,7 +168,7 @@ fn a_repair_removes_damage_before_it_ends_a_commit() {
 
 /// One damaged page ended every query of a reader, and every query with an event there by the index.
 #[test]
-fn queries_and_counts_pass_over_damage_only_on_request() {
+fn queries_and_counts_skip_damage_only_on_request() {
     let (_place, dir) = on_real_disk();
     let store = open(&dir);
     let damaged = stored(&store, &article("a", 1));

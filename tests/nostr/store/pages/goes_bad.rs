@@ -16,7 +16,7 @@ fn flip(disk: &Sim, at: Location) {
 /// A page was intact when a compaction checked it, and bad when it was copied. The compaction skipped its event,
 /// deleted the old segment, and reported no error.
 #[test]
-fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
+fn compaction_fails_if_a_page_goes_bad_meanwhile() {
     // Read in the same thread, and in another thread.
     for count in [300, EVENTS] {
         let disk = Sim::new();
@@ -48,7 +48,7 @@ fn a_page_that_goes_bad_after_the_look_ends_a_compaction_and_stays() {
 
 /// The same for a repair that had saved other pages: the repair did not even save the event.
 #[test]
-fn damage_that_comes_after_a_repair_saved_what_was_there_ends_it() {
+fn repair_fails_if_a_page_goes_bad_meanwhile() {
     for count in [300, EVENTS] {
         let disk = Sim::new();
         let (store, mut left) = stored(&disk, count, |_| false);

@@ -18,7 +18,7 @@ const LOSSES: [fn(&mut Vec<u8>, usize); 2] =
 /// Two of four events were cut off or zeroed. The store opened without a report, `verify` found no fault, and opening
 /// replaced the manifest, the last witness of the lost events.
 #[test]
-fn a_segment_that_lost_pages_is_refused_and_every_reading_says_so() {
+fn lost_pages_refuse_writers_and_readers_report_them() {
     let (whole, all) = four();
     for loss in LOSSES {
         let disk = whole.kill();
@@ -62,7 +62,7 @@ fn a_segment_that_lost_pages_is_refused_and_every_reading_says_so() {
 
 /// A repair found nothing to repair.
 #[test]
-fn a_repair_goes_on_without_lost_pages_if_the_loss_is_accepted() {
+fn repair_accepts_lost_pages_on_request() {
     let (whole, _) = four();
     for loss in LOSSES {
         let disk = whole.kill();
@@ -92,7 +92,7 @@ fn a_repair_goes_on_without_lost_pages_if_the_loss_is_accepted() {
 /// A segment in the middle lost its second half. The index still had the lost events: a query failed, and another
 /// append of a lost event returned a duplicate.
 #[test]
-fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
+fn middle_segment_without_its_half_is_repaired() {
     let (_place, dir) = on_real_disk();
     let on = on_storage(Arc::new(Disk)).index_on_disk(true);
     let store = on.open(&dir, Mode::Append).unwrap();
@@ -121,7 +121,7 @@ fn a_segment_in_the_middle_that_lost_half_of_it_is_refused_and_mended() {
 /// The last segment was shorter than its checkpoint, and later events were only in the log. Opening appended the events
 /// again at lower offsets than the log's flags name: the flags hid other events.
 #[test]
-fn what_the_log_flags_after_the_loss_hides_no_other_event() {
+fn log_flags_after_lost_pages_hide_no_event() {
     let (disk, store) = fresh();
     append(&store, 0..2);
     store.checkpoint().unwrap();
@@ -171,7 +171,7 @@ fn what_the_log_flags_after_the_loss_hides_no_other_event() {
 /// A page before the last checkpoint was damaged, and a power cut had kept an old header. Opening cut the segment
 /// there, and the log's flags named wrong places for the later events.
 #[test]
-fn damage_before_the_last_checkpoint_moves_nothing_after_it() {
+fn damage_before_the_checkpoint_moves_no_later_event() {
     let (disk, store) = fresh();
     store.append(&short(0)).unwrap();
     store.checkpoint().unwrap();

@@ -142,7 +142,7 @@ fn a_compaction_survives_a_crash_at_every_call() {
 /// Without its manifest, a store opened the old and the new segments of an interrupted compaction: every event was
 /// there twice.
 #[test]
-fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
+fn interrupted_compaction_doubles_nothing_without_a_manifest() {
     let states = of_tier("DEEDBOOK_NOSTR_STATES").min(16);
     let histories = ["mmfx", "mmfxr", "afx", "mmmmfx", "mvfvmdx", "mfxmmfx"];
     for history in &histories[..of_tier("DEEDBOOK_NOSTR_INTERRUPTED") as usize] {
@@ -156,7 +156,7 @@ fn a_compaction_that_a_crash_interrupted_doubles_nothing_without_a_manifest() {
 
 // Promise: store-power-loss.
 #[test]
-fn longer_histories_by_chance_survive_every_crash_of_their_last_step() {
+fn longer_random_histories_survive_crashes_in_last_step() {
     let states = of_tier("DEEDBOOK_NOSTR_STATES").min(8);
     let seed = number("DEEDBOOK_SEED", 1);
     let mut explorer = Explorer::default();

@@ -88,7 +88,7 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
 
 // Promise: store-call-fails.
 #[test]
-fn whatever_call_fails_and_however_nothing_acknowledged_is_lost() {
+fn failed_calls_lose_no_acknowledged_event() {
     let stride = crate::support::report::of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     let mut struck = HashSet::new();
     let (mut met, mut failures) = (Met::default(), Vec::new());

@@ -86,7 +86,7 @@ fn every_sync_and_rename_is_needed() {
 
 /// Only the manifest says how much of the last segment a checkpoint covers. Without it, a page that a crash tore is damage.
 #[test]
-fn a_disk_that_drops_the_manifests_sync_is_caught() {
+fn disk_that_drops_the_manifests_sync_is_caught() {
     let sync = "checkpoint: sync manifest.json.tmp";
     let why = shown::<Run>(("manual", None, "akm"), sync, 200);
     assert!(why.is_some());

@@ -137,20 +137,20 @@ fn cycles(role: &str) {
 
 // Promise: store-kill.
 #[test]
-fn a_process_killed_at_any_moment_of_its_appends_loses_nothing_committed() {
+fn killed_appends_lose_nothing_committed() {
     cycles("append");
 }
 
 // Promise: store-kill.
 #[test]
-fn a_process_killed_at_any_moment_of_compacting_loses_nothing_and_doubles_nothing() {
+fn killed_compactions_neither_lose_nor_double_events() {
     cycles("compact");
 }
 
 /// A killed compaction began again from its start each time: a process with a short life dropped nothing. Now a
 /// compaction keeps its finished steps, and the next compaction does the rest.
 #[test]
-fn a_compaction_that_is_killed_again_and_again_comes_to_its_end() {
+fn compaction_killed_repeatedly_still_finishes() {
     let (_place, dir) = on_real_disk();
     let store = open(&dir);
     let notes = notes(0..1_500);

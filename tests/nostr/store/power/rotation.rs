@@ -19,7 +19,7 @@ fn full() -> Run {
 /// segment, and a power cut left it empty. Opening took the segment for a compaction's output, and dropped the log's
 /// flags for the lost events: replaced events counted again.
 #[test]
-fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
+fn replaced_events_stay_replaced_after_a_failed_rotation() {
     let (mut failed, mut went_on) = (0, 0);
     for call in [Call::Create, Call::Write, Call::Sync, Call::Rename, Call::SyncDir] {
         for k in 1.. {
@@ -63,7 +63,7 @@ fn what_is_replaced_stays_so_where_a_new_segment_could_not_be_named_at_first() {
 /// One call, or a part of a salvage, wrote all its events to one segment. Small events, each in a page, took ten times
 /// the size of a segment.
 #[test]
-fn a_call_of_many_small_events_fills_segments_up_to_their_size() {
+fn many_small_events_fill_segments_to_their_size() {
     let (_, options) = in_memory();
     let options = options.segment_bytes(SEGMENT_PAGES * PAGE);
     let small = |number: u32| event(1, number, 1, &[], &number.to_string());

@@ -11,7 +11,7 @@ use crate::support::store::known::Known;
 /// the end of the log with the new event: an event that never existed hid the old one.
 // Promise: store-power-loss.
 #[test]
-fn no_event_is_hidden_by_one_that_a_power_cut_took() {
+fn event_lost_in_a_power_cut_hides_nothing() {
     // Fewer states do not notice a flag written before the log's sync.
     let states = of_tier("DEEDBOOK_NOSTR_STATES").max(24);
     crashed_in(states, &["vcv", "acd", "aacd", "mcvv"], Durability::Manual, true);
@@ -19,14 +19,14 @@ fn no_event_is_hidden_by_one_that_a_power_cut_took() {
 
 /// The end of the log was torn between the new version and the old one's flag: both counted forever.
 #[test]
-fn one_version_counts_where_the_flag_of_the_other_was_lost() {
+fn one_version_counts_after_losing_a_flag() {
     crashed(&["vv", "vcvv", "cmrmv", "ad"], Durability::Manual, true);
 }
 
 /// A power cut lost the end of the log, but the segment kept a version, the request that deletes it, and an older
 /// version stored after the request. Opening let the deleted version replace the older one: no version counted.
 #[test]
-fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
+fn deleted_version_without_flag_replaces_no_later_version() {
     let (disk, on, store) = small();
     let version = |at: u32| event(9, at, 0, &[], "profile");
     store.append(&version(10)).unwrap();
@@ -60,20 +60,20 @@ fn a_version_that_a_lost_flag_deleted_replaces_none_that_came_later() {
 /// Without a commit: a process crashed during an append, and a power cut ended the next opening. The segment kept a
 /// version that the log lost, and the version hid another one.
 #[test]
-fn a_power_cut_during_the_opening_after_a_death_hides_no_version_alone() {
+fn power_cut_while_reopening_hides_no_version() {
     crashed_twice("cvavpw", 60, 60);
 }
 
 /// The same after a commit of the first version.
 #[test]
-fn a_power_cut_during_the_opening_after_a_death_hides_no_version_after_a_commit() {
+fn power_cut_while_reopening_hides_no_committed_version() {
     crashed_twice("vcavpw", 60, 60);
 }
 
 /// A process crashed. The next process found its events and flags in the cache, took them for durable, and emptied the
 /// log. A power cut lost the events.
 #[test]
-fn what_a_dead_process_left_in_the_cache_is_synced_by_the_next() {
+fn opening_syncs_pages_of_a_crashed_process() {
     for durability in [Durability::Manual, Durability::Always] {
         crashed(&["aaafxmcmfa", "cxvmmv", "mvmvmvvrf"], durability, true);
     }
@@ -82,7 +82,7 @@ fn what_a_dead_process_left_in_the_cache_is_synced_by_the_next() {
 /// A store crashed after it made the directory, and before it synced the name. The next store found the directory, and
 /// synced only its files. A power cut lost everything.
 #[test]
-fn names_that_a_store_left_unsynced_are_synced_by_the_next() {
+fn opening_syncs_names_of_a_crashed_store() {
     crashed(&[""], Durability::Always, true);
 }
 
@@ -94,7 +94,7 @@ fn flags_are_as_durable_as_appends() {
 
 /// Without checksums, opening took a torn page for an event.
 #[test]
-fn a_torn_event_without_a_checksum_is_not_taken_for_one() {
+fn torn_event_without_a_checksum_is_refused() {
     crashed(&["xrm", "m", "mm", "mcm", "mk", "mkm"], Durability::Manual, false);
 }
 
@@ -102,7 +102,7 @@ fn a_torn_event_without_a_checksum_is_not_taken_for_one() {
 /// a write, and emptied the log. A power cut lost committed events.
 // Promise: store-call-fails.
 #[test]
-fn what_a_failed_sync_left_in_the_cache_is_written_again() {
+fn opening_rewrites_pages_of_a_failed_sync() {
     let mut failed = 0;
     // Chance decides which bytes of a failed sync reach the disk.
     for (k, seed) in (1..4).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
@@ -130,7 +130,7 @@ fn what_a_failed_sync_left_in_the_cache_is_written_again() {
 /// A call failed during an opening that set the lost flag of a replaced version. The dropped handle emptied the log,
 /// and no later opening looked again: both versions counted forever.
 #[test]
-fn an_opening_that_fails_leaves_it_to_the_next_to_flag_what_is_replaced() {
+fn failed_opening_leaves_flags_to_the_next() {
     let (mut states, mut failed) = (0, 0);
     for history in ["vcv", "acd"] {
         let mut run = Run::new(Durability::Manual, true);

@@ -40,7 +40,7 @@ fn torn(last: &Event, lost: impl Fn(&[u8]) -> Range<usize>) {
 /// A power cut lost a sector of an event without a checksum. An opening with the default options, under which events
 /// get checksums, took the torn bytes for an event, kept them, and appended the log's whole event after them.
 #[test]
-fn an_event_without_a_checksum_that_is_torn_is_taken_from_the_log_whatever_the_options() {
+fn torn_event_without_checksum_comes_from_the_log() {
     for tags in [&[&["t", "deedbook"][..]][..], &[]] {
         let last = event(9, 1_700_000_009, 1, tags, &"x".repeat(1_500));
         torn(&last, |_| SECTOR..2 * SECTOR);
@@ -50,7 +50,7 @@ fn an_event_without_a_checksum_that_is_torn_is_taken_from_the_log_whatever_the_o
 
 /// The same for a sector with a part of the signature, which no id covers.
 #[test]
-fn an_event_without_a_checksum_whose_signature_is_torn_is_taken_from_the_log() {
+fn event_with_torn_signature_comes_from_the_log() {
     let last = event(9, 1_700_000_009, 1, &[], &"x".repeat(1_500));
     torn(&last, |page| {
         let sig = page.windows(64).position(|bytes| bytes == last.sig).unwrap();
@@ -62,7 +62,7 @@ fn an_event_without_a_checksum_whose_signature_is_torn_is_taken_from_the_log() {
 /// Opening accepted an event with half of its signature, because the id covers all other fields. An opening with the
 /// default options accepted any rest. With a manifest, the log alone decides.
 #[test]
-fn what_only_a_segment_has_needs_a_true_signature_where_no_checksum_vouches_for_it() {
+fn event_outside_the_log_needs_checksum_or_signature() {
     let lines = include_str!("../../../data/nostr/events.jsonl");
     let signed = Event::from_json(lines.lines().next().unwrap().as_bytes()).unwrap();
     let cases: [(&Event, &[u8], bool); 4] = [

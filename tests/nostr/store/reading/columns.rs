@@ -8,7 +8,7 @@ use crate::store::prelude::*;
 use crate::support::store::columns::*;
 
 #[test]
-fn columns_have_every_event_as_the_walk_has_it_whatever_its_tags() {
+fn columns_match_the_walk_for_all_tags() {
     let (options, store) = memory_store();
     let odd = odd();
     store.append_many(&odd).unwrap();
@@ -99,7 +99,7 @@ fn filters_leave_out_what_they_do_not_match() {
 
 /// Without empty batches, a filter without a match would hold its caller until the end of the store.
 #[test]
-fn a_long_walk_past_what_a_filter_does_not_match_gives_batches_without_rows() {
+fn long_walk_without_matches_gives_empty_batches() {
     let (_, options) = in_memory();
     // Four in a segment.
     let store = options.segment_bytes(1100 * 4096).open("/events", Mode::Create).unwrap();

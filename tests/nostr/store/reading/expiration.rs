@@ -42,7 +42,7 @@ fn is_given(store: &EventStore, event: &Event) -> bool {
 
 /// Appends and compactions obeyed the expiration, but reads did not.
 #[test]
-fn an_event_is_given_until_its_time_is_over() {
+fn reads_return_an_event_until_it_expires() {
     for len in [10, 9_000] {
         let (_, options) = in_memory();
         let options = options.clock(clock);

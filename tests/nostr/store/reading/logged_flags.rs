@@ -37,7 +37,7 @@ fn gone(number: u32) -> Event {
 /// and the deleted note: the segments got the flags with the writer's next call. If the writer crashed, the state
 /// stayed until the next opening for writing.
 #[test]
-fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_flags() {
+fn logged_flags_hide_events_from_a_new_reader() {
     let (disk, store) = made();
     store.append_many(&[profile(1), note(1), note(2), note(4), note(5)]).unwrap();
     store.sync().unwrap();
@@ -64,7 +64,7 @@ fn a_new_reader_hides_what_is_replaced_or_deleted_before_the_segments_have_the_f
 /// The log had the flags, but the segment did not have the new version, or lost it in a power cut. A reader returns the
 /// new version from the log. Without a manifest to match the log with the segment, a reader returns the old version.
 #[test]
-fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
+fn reader_returns_one_version_before_segment_has_both() {
     let (disk, store) = made();
     store.append_many(&[profile(1), note(1), note(2)]).unwrap();
     store.checkpoint().unwrap();
@@ -87,7 +87,7 @@ fn a_reader_has_one_version_where_the_segment_lacks_the_new_one() {
 
 /// The log's last flags count, and flags that no longer hide an event are the segment's.
 #[test]
-fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
+fn removed_flags_hide_nothing_from_a_reader() {
     let (disk, store) = made();
     let notes: Vec<Event> = [1, 2, 4, 5, 6].map(note).to_vec();
     store.append_many(&notes).unwrap();
@@ -112,7 +112,7 @@ fn flags_that_were_taken_back_hide_nothing_from_a_reader() {
 /// A reader opens with a damaged or missing log, and reads the intact part. The end of a torn log gives the end of the
 /// segments: later events were never acknowledged.
 #[test]
-fn a_reader_opens_whatever_is_wrong_with_the_log() {
+fn reader_opens_with_any_damage_in_the_log() {
     let (disk, store) = made();
     store.append_many(&[note(1), note(2)]).unwrap();
     store.sync().unwrap();
@@ -142,7 +142,7 @@ fn a_reader_opens_whatever_is_wrong_with_the_log() {
 
 /// Each part reads the log at most twice, with the pages of the log's events.
 #[test]
-fn each_part_has_what_the_log_says_at_its_time() {
+fn each_part_reads_the_current_log() {
     let disk = Sim::new();
     let on = on(&disk).segment_bytes(8 << 20).wal_segment_bytes(8 << 20).checkpoint_bytes(16 << 20);
     let store = open(&on);
@@ -180,7 +180,7 @@ fn each_part_has_what_the_log_says_at_its_time() {
 /// in the segment, a reader returns the others from the log. Without a manifest to match the log with the segment, a
 /// reader returns both versions, and the next opening for writing keeps one.
 #[test]
-fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_once() {
+fn reader_returns_one_version_during_a_partial_append() {
     let (disk, store) = made();
     store.append_many(&[profile(1), note(1)]).unwrap();
     store.checkpoint().unwrap();
@@ -198,7 +198,7 @@ fn a_reader_has_one_version_while_a_segment_has_a_part_of_what_was_appended_at_o
 
 /// The log entry of the last event was damaged, and the reader ignored every flag of the log.
 #[test]
-fn a_damaged_entry_of_the_last_event_keeps_no_flag_from_a_reader() {
+fn readers_use_flags_before_a_damaged_log_entry() {
     let (disk, store) = made();
     store.append_many(&[note(1), note(2), note(4)]).unwrap();
     store.checkpoint().unwrap();

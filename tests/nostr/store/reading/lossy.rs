@@ -66,7 +66,7 @@ fn lost_names_are_read_as_they_were() {
 }
 
 #[test]
-fn a_compaction_and_a_salvage_write_the_names_that_were_found() {
+fn compaction_and_salvage_write_recovered_names() {
     let (memory, options) = store_of(SEGMENT);
     salvaged_by(&options);
     let rescued = options.open(COPY_DIR, Mode::Append).unwrap();
@@ -86,7 +86,7 @@ fn a_compaction_and_a_salvage_write_the_names_that_were_found() {
 }
 
 #[test]
-fn an_event_whose_names_are_not_known_is_lossy_in_every_way_and_stays_so() {
+fn event_with_unknown_names_stays_lossy() {
     let (bytes, event) = unknown();
     let (_, options) = store_of(&bytes);
     let lossy = (event, Flags::LOSSY);
@@ -123,7 +123,7 @@ fn an_event_whose_names_are_not_known_is_lossy_in_every_way_and_stays_so() {
 
 /// Only the write-ahead log has the records, written by another program without a checksum.
 #[test]
-fn a_salvage_finds_names_in_records_of_the_log() {
+fn salvage_recovers_names_of_log_records() {
     let (bytes, event) = unknown();
     for (bytes, first) in [
         (SEGMENT.to_vec(), (expected()[0].clone(), Flags::default())),
@@ -152,7 +152,7 @@ fn a_salvage_finds_names_in_records_of_the_log() {
 /// Opened without checksums, a store took the last events of a segment for torn, because no names fit their ids, and
 /// cut the events.
 #[test]
-fn lossy_events_at_the_end_of_a_segment_stay() {
+fn lossy_events_at_a_segments_end_stay() {
     let (bytes, event) = unknown();
     for checksums in [false, true] {
         let (_, options) = store_of(&bytes[..2 * 4096]);

@@ -71,7 +71,7 @@ fn damaged() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_lines_are_bad_that_an_import_calls_bad_with_the_same_words() {
+fn parsed_lines_report_the_errors_of_an_import() {
     let lines = damaged();
     let mut counts = Vec::new();
     for check in [Check::None, Check::Id, Check::Signature] {
@@ -124,7 +124,7 @@ fn the_columns_are_those_of_a_store() {
 
 /// An import ended at the event.
 #[test]
-fn an_event_that_a_store_refuses_for_its_size_is_a_bad_line() {
+fn event_above_store_limit_is_a_bad_line() {
     const LIMIT: u32 = 5_000;
     let mut events = notes(0..5);
     let tag: &[&str] = &["t", "x"];

@@ -26,7 +26,7 @@ fn of_part(disk: &Sim, split: &Split) -> deedbook::Result<Read> {
 }
 
 #[test]
-fn parts_give_together_what_the_store_gives_also_around_damage() {
+fn parts_together_match_the_store_around_damage() {
     type Change = fn(&mut Vec<u8>);
     let damage: [(&str, Change); 5] = [
         ("none", |_| {}),
@@ -59,7 +59,7 @@ fn parts_give_together_what_the_store_gives_also_around_damage() {
 
 /// Together, the reports of all parts equal the store's report, except for duplicate events.
 #[test]
-fn parts_checked_apart_have_together_the_report_of_the_store() {
+fn reports_of_parts_add_up_to_the_stores() {
     for (what, wrong, lost) in [("none", 0, 0), ("ids", 9, 0), ("pages", 0, 12), ("both", 9, 12)] {
         let (disk, store) = fresh();
         let mut events = notes(0..100);
@@ -114,7 +114,7 @@ fn parts_checked_apart_have_together_the_report_of_the_store() {
 }
 
 #[test]
-fn another_segment_is_refused_and_lost_pages_are_named() {
+fn parts_refuse_another_segment_and_report_lost_pages() {
     let disk = made();
     let splits = reader(&disk).splits(8 * PAGE as u64).unwrap();
     let second = &splits[1];

@@ -36,7 +36,7 @@ fn found(options: &Options, mode: Mode) -> Vec<(Event, Flags)> {
 
 /// The last entry of the log is an event of the segment, and is not stored twice.
 #[test]
-fn a_store_of_the_reference_has_each_event_once() {
+fn reference_store_has_each_event_once() {
     for log in [LOG, &LOG[..LOG.len() - TORN]] {
         let (memory, options) = store_of(log);
         assert_eq!(found(&options, Mode::Read), expected());
@@ -60,7 +60,7 @@ fn a_store_of_the_reference_has_each_event_once() {
 
 /// The segments have the flags and index entries before the checkpoint: opening does not apply them again.
 #[test]
-fn what_the_reference_noted_before_its_checkpoint_is_not_done_again() {
+fn reference_entries_before_its_checkpoint_are_not_repeated() {
     let (_, options) = store_of(LOG);
     let store = open(&options);
     let opening = store.opening();
@@ -153,7 +153,7 @@ fn rotated(checkpoint_after: usize, named: Option<&[usize]>) -> (Sim, Options, V
 /// the log's first, cut the event, and appended the whole log. The events of the earlier segments were there twice, and
 /// the log's flags hid other events.
 #[test]
-fn events_of_the_log_that_stand_in_earlier_segments_are_not_stored_twice() {
+fn log_events_in_earlier_segments_are_not_doubled() {
     let named: [Option<&[usize]>; 4] =
         [None, Some(&[PAGE]), Some(&[5 * PAGE]), Some(&[5 * PAGE, 5 * PAGE, PAGE])];
     for (checkpoint_after, named) in [0, 2].into_iter().flat_map(|after| named.map(|n| (after, n)))

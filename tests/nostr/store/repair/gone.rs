@@ -58,7 +58,7 @@ fn a_store_that_the_reference_compacted_opens() {
 
 /// The repair reported success, and the events of the copied segment were there twice.
 #[test]
-fn a_repair_sets_a_copy_of_another_segment_aside() {
+fn repair_sets_a_copied_segment_aside() {
     let (disk, _) = world();
     let there = ids(&disk);
     write(&disk, &segment(there[1]), &read(&disk, &segment(there[0])));
@@ -86,7 +86,7 @@ fn no_append_makes_a_torn_record_whole() {
 
 /// A salvage copied the segment's damaged version of an event.
 #[test]
-fn a_salvage_takes_the_whole_copy_of_the_log() {
+fn salvage_takes_the_logs_intact_copy() {
     let disk = killed(without_sums, 0..3);
     changed(&disk, FIRST, |bytes| bytes[2 * PAGE + 500] ^= 1);
     let options = without_sums(&disk);
@@ -97,7 +97,7 @@ fn a_salvage_takes_the_whole_copy_of_the_log() {
 
 /// A store with a missing segment did not open for reading. Without any segment, the error was "no event store there".
 #[test]
-fn a_missing_segment_is_damage_that_readers_pass_over() {
+fn readers_skip_a_missing_segment_as_damage() {
     let (disk, all) = world();
     let there = ids(&disk);
     for gone in [&there[..1], &there[1..2], &there[..]] {

@@ -96,7 +96,7 @@ fn tried(what: &str, states: usize, second: usize) {
 
 // Promise: store-crash-in-repair.
 #[test]
-fn a_repair_that_crashes_at_any_call_is_taken_up_and_loses_nothing_intact() {
+fn crashed_repair_is_repeatable_and_loses_nothing_intact() {
     let (mut moments, mut count, mut second) = (0, 0, 0);
     for damaged in worlds() {
         let name = damaged.name;
@@ -177,7 +177,7 @@ fn strike(
 
 // Promise: store-crash-in-repair.
 #[test]
-fn a_repair_of_which_any_call_fails_is_an_error_and_is_taken_up() {
+fn failed_repair_is_an_error_and_repeatable() {
     let stride = 2 * of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     let (mut fired, mut failed) = (0, 0);
     for (damaged, number) in worlds().into_iter().zip(0..) {
@@ -197,7 +197,7 @@ fn a_repair_of_which_any_call_fails_is_an_error_and_is_taken_up() {
 /// The flags of earlier segments were only in the cache, and the repair did not write them again. A power cut lost the
 /// flags after the repair cut the log.
 #[test]
-fn a_repair_writes_again_what_a_failed_sync_left_in_the_cache() {
+fn repair_rewrites_pages_of_a_failed_sync() {
     let mut failed = 0;
     let worlds = worlds();
     for damaged in worlds.iter().filter(|damaged| damaged.name.contains("from its beginning")) {
@@ -274,7 +274,7 @@ fn judge_salvage(
 
 // Promise: store-crash-in-repair.
 #[test]
-fn a_salvage_that_crashes_at_any_call_leaves_its_source_and_no_false_event() {
+fn crashed_salvage_keeps_source_and_invents_no_event() {
     let (disk, all, before) = source();
     let (mut count, mut last) = (0, 0);
     for left in at_every_call(&disk, |disk| drop(copied(disk, COPY_DIR).unwrap())) {
@@ -288,7 +288,7 @@ fn a_salvage_that_crashes_at_any_call_leaves_its_source_and_no_false_event() {
 
 // Promise: store-crash-in-repair.
 #[test]
-fn a_salvage_of_which_any_call_fails_is_an_error_or_whole() {
+fn failed_salvage_is_an_error_or_complete() {
     let (disk, all, before) = source();
     let stride = of_tier("DEEDBOOK_NOSTR_FAULT_STRIDE");
     let work = |disk: &Sim| copied(disk, COPY_DIR).map(drop);

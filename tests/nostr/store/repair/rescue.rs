@@ -6,7 +6,7 @@ use crate::store::prelude::*;
 const CHECKPOINT_BYTES: usize = 29;
 
 #[test]
-fn a_salvage_of_a_store_that_died_copies_all_with_its_flags() {
+fn salvage_after_a_crash_copies_events_and_flags() {
     let (disk, all) = world();
     let (report, found) = salvaged(&disk);
     assert_eq!(found, all);
@@ -61,7 +61,7 @@ fn a_salvage_copies_all_that_is_intact_once() {
 
 /// Only the log has the events after the last checkpoint: a power cut lost the segment's pages.
 #[test]
-fn a_salvage_takes_from_the_log_and_from_what_was_cut_off_what_the_segments_lack() {
+fn salvage_completes_segments_from_log_and_saved_ends() {
     let (disk, all) = world();
     zero_last(&disk, 0..3);
     let (report, found) = salvaged(&disk);
@@ -93,7 +93,7 @@ fn a_salvage_takes_flags_from_the_log() {
 /// The log still has events that a compaction dropped on purpose.
 // Promise: store-repair.
 #[test]
-fn a_salvage_brings_nothing_back_that_a_compaction_dropped() {
+fn salvage_restores_nothing_that_a_compaction_dropped() {
     let (disk, store) = fresh();
     store.append_many(&notes(0..3)).unwrap();
     delete(&store, &note(1));
@@ -105,7 +105,7 @@ fn a_salvage_brings_nothing_back_that_a_compaction_dropped() {
 }
 
 #[test]
-fn a_repair_of_a_sound_store_changes_nothing_of_its_events() {
+fn repair_of_an_intact_store_changes_no_event() {
     let (disk, all) = world();
     let before = files(&disk);
     let report = mended(&disk, DRY).unwrap();
@@ -120,7 +120,7 @@ fn a_repair_of_a_sound_store_changes_nothing_of_its_events() {
 /// loss of an acknowledged event.
 // Promise: store-repair.
 #[test]
-fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
+fn repair_removes_damaged_pages_on_request() {
     let (disk, all) = world();
     let first = &segment(ids(&disk)[0]);
     flip_page(&disk, first, 1);
@@ -148,7 +148,7 @@ fn a_repair_takes_damaged_pages_out_if_their_loss_is_accepted() {
 }
 
 #[test]
-fn a_repair_makes_a_lost_header_again_and_loses_nothing() {
+fn repair_rebuilds_a_lost_header_without_loss() {
     let (disk, all) = world();
     let whole = disk.kill();
     writer(&whole).close().unwrap();
@@ -165,7 +165,7 @@ fn a_repair_makes_a_lost_header_again_and_loses_nothing() {
 }
 
 #[test]
-fn a_repair_goes_on_without_a_missing_segment_if_its_loss_is_accepted() {
+fn repair_accepts_a_missing_segment_on_request() {
     let (disk, all) = world();
     for id in ids(&disk) {
         let disk = disk.kill();
@@ -187,7 +187,7 @@ fn a_repair_goes_on_without_a_missing_segment_if_its_loss_is_accepted() {
 
 /// A flipped bit in any file of the write-ahead log made opening fail, and nothing could repair the store.
 #[test]
-fn a_repair_cuts_a_damaged_log_and_brings_nothing_back_or_twice() {
+fn log_repair_neither_restores_nor_doubles_events() {
     let (disk, all) = world();
     let mut refused = 0;
     for (what, disk) in flipped_logs(&disk, 211) {
@@ -213,7 +213,7 @@ fn a_repair_cuts_a_damaged_log_and_brings_nothing_back_or_twice() {
 /// A repair cut the log before its last checkpoint. Replay started at the beginning of the log, and restored an event
 /// that a compaction had dropped.
 #[test]
-fn a_repair_keeps_the_last_checkpoint_of_the_log() {
+fn repair_keeps_the_logs_last_checkpoint() {
     let (disk, store) = fresh();
     store.append_many(&notes(0..3)).unwrap();
     delete(&store, &note(1));
@@ -234,13 +234,13 @@ fn a_repair_keeps_the_last_checkpoint_of_the_log() {
 /// The last entry of a closed store's log, a checkpoint, was damaged, and replay started at the previous checkpoint.
 /// Every later event was there twice, and deleted events counted again.
 #[test]
-fn events_are_there_once_after_the_last_checkpoint_of_the_log_is_lost() {
+fn losing_the_logs_last_checkpoint_doubles_no_event() {
     lost_checkpoint(4);
 }
 
 /// If the log was also rotated, verify reported no fault, opening failed, and repair found nothing.
 #[test]
-fn a_rotated_log_that_lost_its_last_checkpoint_is_opened() {
+fn losing_a_rotated_logs_checkpoint_doubles_no_event() {
     lost_checkpoint(20);
 }
 
@@ -293,7 +293,7 @@ fn does_without_checkpoint(disk: &Sim, all: &Events, what: &str) {
 
 /// The same after a compaction: moved events were there twice, and dropped events came back.
 #[test]
-fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
+fn compaction_stays_done_without_the_logs_last_checkpoint() {
     let (disk, store) = fresh();
     store.append_many(&notes(4..9)).unwrap();
     delete(&store, &note(5));
@@ -308,7 +308,7 @@ fn a_compaction_stays_done_after_the_last_checkpoint_of_the_log_is_lost() {
 /// The cut removes the events that only the log has after its damage, unless a salvage comes first.
 // Promise: store-repair.
 #[test]
-fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
+fn repair_asks_before_cutting_events_only_in_log() {
     let (disk, all) = damaged_log_alone();
     let dry = mended(&disk, DRY).unwrap();
     assert!(dry.cut_events > 0 && dry.cut_events <= 3, "{dry:?}");
@@ -332,7 +332,7 @@ fn a_repair_asks_before_it_cuts_events_that_only_the_log_has() {
 /// Opening cuts a segment at damage after the last checkpoint, because the log has the later events. A repair also cut
 /// the log: with a lost or shorter log, all intact events after the damage were lost, and the repair counted none.
 #[test]
-fn a_repair_keeps_events_that_follow_damage_after_the_last_checkpoint() {
+fn repair_keeps_intact_events_following_damage() {
     let (disk, all) = world();
     zero_last(&disk, 2..3);
     flip_log(&disk);

@@ -27,7 +27,7 @@ fn damaged(was_compacted: bool) -> Sim {
 
 /// Because of one damaged page, the salvage restored dropped events from the log, and called the events certain.
 #[test]
-fn what_a_compaction_may_have_dropped_is_uncertain_where_a_salvage_takes_it_from_the_log() {
+fn salvage_marks_possibly_dropped_events_as_uncertain() {
     let (report, found) = salvaged(&damaged(true));
     assert_eq!((report.events, report.from_log, report.uncertain), (4, 3, 2), "{report:?}");
     assert!(found.contains_key(&note(1).id));
@@ -44,7 +44,7 @@ fn what_a_compaction_may_have_dropped_is_uncertain_where_a_salvage_takes_it_from
 
 /// The salvage loaded all events of a log file, which may be a gibibyte long, before it appended the first.
 #[test]
-fn a_salvage_appends_the_events_of_the_log_while_it_reads_it() {
+fn salvage_appends_log_events_while_reading() {
     let (memory, options) = in_memory();
     let options = options.wal_segment_bytes(64 << 20).segment_bytes(64 << 20);
     let store = open(&options);

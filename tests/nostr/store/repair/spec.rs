@@ -10,7 +10,7 @@ fn by_the_letter(disk: &Sim) -> Result<EventStore, Error> {
 /// Ruling 2 gives every format this recovery, but stores lacked the option: only a repair could go on with a log with
 /// one flipped bit.
 #[test]
-fn a_log_that_is_refused_is_cut_and_saved_and_the_events_of_the_segments_stay() {
+fn spec_recovery_cuts_log_and_keeps_segment_events() {
     let (disk, all) = world();
     let (mut refused, mut lossy) = (0, 0);
     for (what, disk) in flipped_logs(&disk, 101) {
@@ -36,7 +36,7 @@ fn a_log_that_is_refused_is_cut_and_saved_and_the_events_of_the_segments_stay() 
 
 /// The cut removes and counts the events that only the log has after its damage. A salvage finds the events.
 #[test]
-fn intact_events_that_only_the_log_has_are_counted_and_saved() {
+fn spec_recovery_counts_and_saves_cut_events() {
     let (disk, all) = damaged_log_alone();
     let dry = mended(&disk, DRY).unwrap();
     let store = by_the_letter(&disk).unwrap();
@@ -83,7 +83,7 @@ fn a_loss_is_noted_without_marks_too() {
 
 /// Opening cuts only the log. It refuses damaged segments, and then leaves the log unchanged, too.
 #[test]
-fn nothing_is_cut_for_another_damage_and_by_another_recovery() {
+fn only_spec_recovery_cuts_and_only_the_log() {
     let lost = [ErrorKind::LostRecords, ErrorKind::Corrupt];
     let no_log = b"a journal of another program, which is no log of a store";
     type Damage = fn(&Sim);
@@ -161,7 +161,7 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Result<(), String> {
 }
 
 #[test]
-fn an_opening_that_crashes_at_any_call_of_the_cut_loses_nothing_intact() {
+fn crash_during_spec_recovery_loses_nothing_intact() {
     let mut count = 0;
     for damaged in of_logs() {
         let name = damaged.name;

@@ -16,7 +16,7 @@ fn counted(disk: &Sim) -> (Options, impl Fn() -> usize) {
 /// For each event after the last checkpoint, opening read every event of the same author and kind: after a kill, an
 /// application with many addresses took minutes to open. Deletion requests were as slow.
 #[test]
-fn each_of_many_addresses_is_read_a_few_times() {
+fn many_addresses_take_few_reads_each() {
     const COUNT: u32 = 2_000;
     let count = COUNT as usize;
     let data = |number: u32| event(9, number, KIND, &[&["d", &number.to_string()]], "data");
@@ -85,7 +85,7 @@ fn becomes(first: &Event, then: &Event) -> [Flags; 2] {
 }
 
 #[test]
-fn versions_and_requests_meet_the_events_of_their_address_whatever_its_form() {
+fn versions_and_requests_match_addresses_in_any_form() {
     let pubkey = Id(author(9));
     for (tags, d) in FORMS {
         let first = event(9, 10, KIND, tags, "first");

@@ -21,7 +21,7 @@ fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, Imp
 
 /// At every try, the import dropped up to some megabytes of lines that it had read before the tear, but not stored.
 #[test]
-fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
+fn import_stores_whole_lines_before_a_read_error() {
     let notes = notes(0..2_000);
     let text: String = notes.iter().map(|note| note.to_json() + "\n").collect();
     let text = text.as_bytes();
@@ -56,7 +56,7 @@ fn the_whole_lines_before_a_tear_are_stored_and_the_error_is_given() {
 
 /// A line beyond the limit is bad only after the import has read all of it.
 #[test]
-fn a_line_that_is_too_long_and_torn_is_none() {
+fn long_line_cut_short_is_not_counted() {
     let (_, store) = memory_store();
     let text = [note(1).to_json(), "x".repeat(5_000), note(2).to_json(), String::new()].join("\n");
     let importing = ImportOptions::new().line_bytes_max(1_000);
@@ -71,7 +71,7 @@ fn a_line_that_is_too_long_and_torn_is_none() {
 /// The import refused a line as long as the limit, and checked only the beginning of a longer line: blanks counted as
 /// an empty line, and an event before a carriage return was stored.
 #[test]
-fn only_a_line_beyond_the_limit_is_too_long() {
+fn only_lines_beyond_the_limit_are_too_long() {
     let json = note(1).to_json();
     let limit = json.len();
     for end in ["", "\n", "\r\n"] {
@@ -103,7 +103,7 @@ fn only_a_line_beyond_the_limit_is_too_long() {
 
 /// Only the first repair with a loss removed the note of stored lines. Now every such repair removes the note first.
 #[test]
-fn a_repair_forgets_what_an_import_noted_before_anything_goes() {
+fn repair_forgets_import_notes_before_removing_events() {
     const NOTE: &str = "/events/.deedbook/imports.json";
     let (disk, _) = world();
     let is_noted = |disk: &Sim| {
@@ -139,7 +139,7 @@ fn a_repair_forgets_what_an_import_noted_before_anything_goes() {
 }
 
 #[test]
-fn an_import_reports_bad_lines_or_stops_at_the_first() {
+fn import_reports_or_stops_at_bad_lines() {
     let (_, store) = memory_store();
     let mut wrong = note(2);
     wrong.content.push('!');
@@ -165,7 +165,7 @@ fn an_import_reports_bad_lines_or_stops_at_the_first() {
 /// An event above the size limit ended every import of the file at the same place, without a line number: no later line
 /// was ever stored.
 #[test]
-fn an_event_that_is_too_large_is_a_bad_line_and_the_rest_goes_on() {
+fn too_large_event_is_a_bad_line() {
     let tag: &[&str] = &["t", "x"];
     for (large, reason) in [
         (event(1, 5, 1, &[], &"long ".repeat(1000)), "limit 5000"),
@@ -194,7 +194,7 @@ fn an_event_that_is_too_large_is_a_bad_line_and_the_rest_goes_on() {
 
 /// The skipped bytes of a long line count. Otherwise the next import would begin at a wrong place.
 #[test]
-fn an_import_goes_on_after_what_is_known_of_it() {
+fn import_continues_after_its_last_report() {
     let (_, store) = memory_store();
     let line = |number| note(number).to_json() + "\n";
     let first = [line(1), "x".repeat(5000) + "\n", line(2)].concat();

@@ -40,7 +40,7 @@ pub fn is_left(store: &EventStore, left: &[Event]) {
 }
 
 #[test]
-fn a_large_compaction_copies_in_order_and_ends_with_an_error_of_its_progress() {
+fn large_compaction_keeps_order_and_stops_on_request() {
     let disk = Sim::new();
     let (store, left) = stored(&disk, EVENTS, |number| number % 4 == 0);
     store.close().unwrap();
@@ -93,7 +93,7 @@ fn a_large_compaction_may_begin_with_what_goes() {
 
 /// A failed sync of another thread is also an error, because Linux reports the failure once.
 #[test]
-fn whatever_fails_in_a_large_compaction_all_events_stay() {
+fn failures_in_large_compactions_lose_no_event() {
     let disk = Sim::new();
     let (store, left) = stored(&disk, EVENTS, |number| number % 4 == 0);
     store.close().unwrap();

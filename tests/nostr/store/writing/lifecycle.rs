@@ -6,7 +6,7 @@ use crate::store::prelude::*;
 
 /// If a walk cannot begin, its only item is the error.
 #[test]
-fn a_store_is_iterated_by_reference_as_a_log_is() {
+fn store_iterates_by_reference_like_a_log() {
     let (_, store) = memory_store();
     let notes = notes(0..20);
     store.append_many(&notes).unwrap();
@@ -18,7 +18,7 @@ fn a_store_is_iterated_by_reference_as_a_log_is() {
 }
 
 #[test]
-fn what_is_appended_is_found_in_all_ways_and_after_opening_again() {
+fn appended_events_are_found_also_after_reopening() {
     let (_, options) = in_memory();
     let notes = notes(0..300);
     let store = options.open("/events", Mode::Create).unwrap();
@@ -49,7 +49,7 @@ fn what_is_appended_is_found_in_all_ways_and_after_opening_again() {
 }
 
 #[test]
-fn the_newest_version_counts_in_whatever_order_they_come() {
+fn newest_version_counts_in_any_order() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
         for at_once in [false, true] {
             let (options, store) = memory_store();
@@ -73,7 +73,7 @@ fn the_newest_version_counts_in_whatever_order_they_come() {
 }
 
 #[test]
-fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
+fn author_deletes_only_own_events_for_good() {
     let (options, store) = memory_store();
     let (own, other) = (event(1, 10, 1, &[], "own"), event(2, 10, 1, &[], "other's"));
     let article = event(1, 10, 30_023, &[&["d", "a"]], "an article");
@@ -103,7 +103,7 @@ fn an_author_deletes_own_events_only_and_they_do_not_come_back() {
 /// The store refused a request that an earlier request named, and the events of the refused request stayed. A request
 /// against a request has no effect (NIP-09).
 #[test]
-fn a_request_that_another_one_names_deletes_what_it_asks_for() {
+fn request_named_by_another_still_deletes() {
     let note = event(1, 10, 1, &[], "to be deleted");
     let first = request(1, 20, &note);
     let against_it = request(1, 30, &first);
@@ -178,7 +178,7 @@ fn what_is_over_or_ephemeral_is_not_stored() {
 }
 
 #[test]
-fn an_event_with_a_wrong_id_is_refused_with_both_ids() {
+fn event_with_wrong_id_reports_both_ids() {
     let (_, store) = memory_store();
     let mut wrong = note(1);
     wrong.content.push('!');
@@ -218,7 +218,7 @@ fn flags_hide_an_event_and_show_it_again() {
 }
 
 #[test]
-fn sizes_beyond_their_ranges_are_refused_and_the_ends_are_taken() {
+fn sizes_within_range_are_accepted_and_others_refused() {
     let opened = |change: &dyn Fn(&mut Options)| {
         let (_, mut options) = in_memory();
         let sizes = Options::default();
@@ -272,7 +272,7 @@ fn opening_without_more_reads_and_makes_nothing() {
 
 /// Opening touched the index, the lock and copies of segments before the log refused the interval.
 #[test]
-fn an_interval_without_a_pause_is_refused_before_anything_is_made() {
+fn zero_interval_is_refused_before_anything_is_made() {
     let (_place, path) = on_real_disk();
     let options = Options::default().durability(Durability::Interval(Duration::ZERO));
     refused(options.open(&path, Mode::Append), ErrorKind::InvalidArgument, "interval of 0ns");

@@ -85,7 +85,7 @@ fn an_index_made_again_has_everything() {
 
 /// An interrupted reindex left an index without its covered position. After a power cut, the index named lost events.
 #[test]
-fn an_index_made_in_part_says_what_it_covers() {
+fn partial_index_reports_its_covered_position() {
     let (_place, path) = on_real_disk();
     let options = Options::new().small(true);
     let store = options.open(&path, Mode::Create).unwrap();
@@ -109,7 +109,7 @@ fn an_index_made_in_part_says_what_it_covers() {
 
 /// Cores check parts in parallel: the report equals the report of sequential walks.
 #[test]
-fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
+fn parallel_verify_reports_like_sequential_walks() {
     let (memory, options) = in_memory();
     let store = open(&options);
     for part in notes(0..2500).chunks(25) {
@@ -156,7 +156,7 @@ fn a_check_on_all_cores_says_what_walks_one_after_the_other_say() {
 }
 
 #[test]
-fn a_compaction_and_a_new_index_tell_their_progress_which_ends_them() {
+fn progress_callback_ends_compaction_and_reindex() {
     let (options, store) = memory_store();
     for part in notes(0..1500).chunks(25) {
         store.append_many(part).unwrap();
@@ -210,7 +210,7 @@ fn a_compaction_and_a_new_index_tell_their_progress_which_ends_them() {
 
 /// On the real disk: in memory there are no maps.
 #[test]
-fn a_store_that_reads_through_maps_gives_the_same() {
+fn mapped_reads_return_the_same_as_plain() {
     let (_place, path) = on_real_disk();
     let options = Options::new().small(true).mapped_reads(true).segment_bytes(40 * 4096);
     let plain = options.clone().mapped_reads(false);

@@ -27,7 +27,7 @@ fn another_size_of_pages_begins_with_a_segment() {
 /// A compaction failed and left its copies. A deleted event came back at the next opening, because its copy counted as
 /// a separate event. The store could not begin a segment either: the number was taken.
 #[test]
-fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
+fn failed_compaction_leaves_nothing_that_returns() {
     let mut failed = 0;
     for k in 1..40 {
         for call in [Call::Write, Call::Sync, Call::SyncDir, Call::Rename, Call::Create] {
@@ -67,7 +67,7 @@ fn a_compaction_that_failed_leaves_nothing_that_comes_back() {
 /// A failed or killed compaction began again from its start, and never ended if time or space was short. Now a
 /// compaction keeps its finished steps, and the next compaction does the rest.
 #[test]
-fn a_compaction_that_fails_keeps_what_it_has_done() {
+fn failed_compaction_keeps_its_finished_steps() {
     let (disk, _, store) = small();
     let notes = notes(0..90);
     one_by_one(&store, &notes);
@@ -100,7 +100,7 @@ fn a_compaction_that_fails_keeps_what_it_has_done() {
 /// Each deletion request ended the current write, so an import with a third of requests took as many writes as
 /// requests. Now a request counts within one write, also for later events of the same write.
 #[test]
-fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
+fn requests_delete_earlier_and_later_events_in_call() {
     let (on, store) = memory_store();
     let page = |at: u32| event(9, at, 30_023, &[&["d", "page"]], "page");
     let author: String = page(2).pubkey.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -140,7 +140,7 @@ fn requests_in_one_call_delete_what_was_stored_and_what_comes_after_them() {
 /// Each replaced event waited for a sync of the log, so an import of profiles took thirty times as long as one of
 /// notes. Now flags wait in memory: the handle sees them at once, and the segment gets them after the log is durable.
 #[test]
-fn flags_are_seen_at_once_and_written_when_the_log_is_synced() {
+fn flags_apply_before_sync_and_reach_segments_after() {
     let (disk, on, store) = small();
     let versions: Vec<Event> = (1..4).map(|at| event(9, at, 0, &[], "profile")).collect();
     let long = event(9, 4, 0, &[], &"long ".repeat(2000));
@@ -194,7 +194,7 @@ fn closing_that_failed_fails_again() {
 
 /// An append that failed after storing a part of the events reported no stored event.
 #[test]
-fn an_append_that_is_there_in_part_says_so() {
+fn partly_stored_append_reports_unknown_durability() {
     let versions: Vec<Event> = (1..5).map(|at| event(9, at, 0, &[], "profile")).collect();
     let (mut met, mut writes) = ([0, 0], 0);
     for k in 1..60 {
