@@ -1,5 +1,5 @@
-//! Appending: through the map, by `pwrite`, in batches, durably; beside plain writes of the same
-//! bytes. `cargo bench -p deedbook --bench append`
+//! Appending through the map, by `pwrite`, in batches and durably, next to plain writes of the same bytes. `cargo bench
+//! -p deedbook --bench append`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -21,19 +21,19 @@ use deedbook::storage::{Access, Disk, File, FileId, LockAttempt, Storage};
 /// How the writes of a book reach the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// As the crate does it: stores through a map of space reserved ahead.
+    /// The crate's way: stores through a map of space reserved ahead.
     Map,
     /// `pwrite` into space reserved ahead.
     Reserved,
-    /// `pwrite`, each one growing the file.
+    /// `pwrite`; each write grows the file.
     Growing,
 }
 
-/// The disk, with the way of writing chosen.
+/// The disk, with a chosen way of writing.
 #[derive(Debug)]
 struct Chosen(Way);
 
-/// A file written through a handle that does not know of the space which another one reserved.
+/// A file written through one handle, while another handle reserves its space.
 #[derive(Debug)]
 struct ChosenFile {
     way: Way,
@@ -121,7 +121,7 @@ fn open(dir: &Path, way: Way, durability: Durability) -> Book {
     options.open(dir.join("log"), Mode::Create).unwrap()
 }
 
-/// In the layout whose header says how far the log is committed, as the crate opens it.
+/// The layout whose header has the end of the committed log, as the crate opens it.
 fn open_slots(dir: &Path, durability: Durability) -> Book {
     let options = Options::new().durability(durability).layout(Layout::Slots);
     options.open(dir.join("log"), Mode::Create).unwrap()
@@ -167,7 +167,7 @@ fn append_batches(book: &Book, data: &[u8], deeds: usize) -> usize {
     data.len() / JAM_BYTES
 }
 
-/// Not synced: what an append costs until it survives the death of the process.
+/// Unsynced: the cost of an append that survives a crash of the process.
 fn unsynced() {
     let records = count(200_000);
     let jams = random_bytes(records * JAM_BYTES, 1);
@@ -225,7 +225,7 @@ fn unsynced() {
     bench.run();
 }
 
-/// On stable storage: what a commit costs.
+/// On stable storage: the cost of a commit.
 fn durable() {
     let commits = count(2000);
     let threads = 16;

@@ -1,6 +1,5 @@
-//! Commits of several threads, in two shapes: threads that only commit, and threads that do something
-//! else between commits. Beside a group commit whose leader never waits for others.
-//! `cargo bench -p deedbook --bench group_commit`
+//! Commits of several threads. The threads only commit, or do other work between commits. The peer is a group commit
+//! whose leader never waits for others. `cargo bench -p deedbook --bench group_commit`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -16,13 +15,13 @@ use deedbook::Durability;
 use deedbook::Mode;
 use deedbook::book::{Book, Options};
 
-/// What a thread does between its commits.
+/// The work of a thread between its commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
     Nothing,
     /// 0.5 to 1.5 ms of computing.
     Work,
-    /// As long, without the processor.
+    /// The same time asleep.
     Sleep,
 }
 
@@ -75,7 +74,7 @@ impl Commits {
     }
 }
 
-/// Rounds of computing in a microsecond.
+/// Rounds of computing per microsecond.
 fn calibrated() -> u64 {
     let begun = Instant::now();
     let rounds = 20_000_000;
@@ -90,7 +89,7 @@ fn compute(rounds: u64) {
     }
 }
 
-/// All threads commit until each did so many; returns the number, the time, and the median latency.
+/// All threads commit `each` times; returns the number of commits, the time, and the median latency.
 fn measure(
     dir: &Path,
     wait: bool,

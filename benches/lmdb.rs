@@ -1,6 +1,6 @@
-//! LMDB's own read: a walk over all events of an environment, with nothing done to them. What a
-//! migration is measured beside (`benches/python/migrate.py`, which names the environment).
-//! `cargo bench -p deedbook --features lmdb --bench lmdb -- DIR ROUNDS`
+//! LMDB's own read: a walk over all events of an environment that does nothing with them, next to which
+//! `benches/python/migrate.py` measures a migration. `cargo bench -p deedbook --features lmdb --bench lmdb -- DIR
+//! ROUNDS`
 
 #![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::print_stdout)]
 
@@ -10,13 +10,13 @@ use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
 
-/// The map, which has to be as large as the file.
+/// The size of the map, at least the size of the file.
 const MAP_BYTES: usize = 64 << 30;
 
 type Events = heed::Database<'static, U64<NativeEndian>, Bytes, IntegerComparator>;
 
 fn main() {
-    // Cargo adds `--bench` to what it was given.
+    // Cargo adds `--bench` to the arguments.
     let given: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let [dir, rounds] = given.as_slice() else {
         println!("name an environment and how often to read it: -- DIR ROUNDS");
@@ -24,7 +24,7 @@ fn main() {
     };
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(2).map_size(MAP_BYTES);
-    // SAFETY: nothing writes the environment while it is read.
+    // SAFETY: nothing writes the environment during the reads.
     let env = unsafe {
         options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
         options.open(dir).unwrap()
@@ -44,7 +44,7 @@ fn main() {
             let (event, value) = entry.unwrap();
             count += 1;
             bytes += value.len();
-            // A byte of each value, so that its page is read.
+            // Adding a byte of each value reads the value's page.
             sum = sum.wrapping_add(event).wrapping_add(value.last().copied().unwrap_or(0).into());
         }
         std::hint::black_box(sum);

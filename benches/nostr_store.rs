@@ -1,8 +1,7 @@
 //! The event store: import, scan, finding by id, queries, compaction, opening.
 //! `cargo bench -p deedbook --features arrow,nostr --bench nostr_store`
-//!
 //! Events are synthetic (`common/nostr_events.rs`); `DEEDBOOK_BENCH_EVENTS` is their number (500,000).
-//! `benches/nostr_peers` measures beside other stores.
+//! `benches/nostr_peers` compares with other stores.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -22,7 +21,7 @@ use nostr_events::{Numbers, Question, Synthetic, questions, real};
 
 const BENCH: &str = "nostr store";
 
-/// When something began. A busy machine stretches the time, and the time of the processors less.
+/// The start of a measurement. A busy machine stretches the time, and processor time less.
 struct Begun {
     wall: Instant,
     cpu: Duration,
@@ -32,7 +31,7 @@ fn begin() -> Begun {
     Begun { wall: Instant::now(), cpu: cpu() }
 }
 
-/// The time that all threads of this process took of the processors; nothing where `/proc` is not.
+/// Processor time of all threads of this process; zero without `/proc`.
 fn cpu() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,14 +1,14 @@
-//! The data's place, the clock of the processor, and what has to be known of the machine to read
-//! figures. For the benchmarks that are crates of their own, which have `libc`.
+//! The directory of the data, the processor's clock, and facts about the machine that a reader of figures needs. For
+//! the benchmarks that are crates of their own, because they have `libc`.
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// File systems in memory, by the number that `statfs` gives; syncing one costs nothing.
+/// The numbers that `statfs` reports for file systems in memory, where a sync costs nothing.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// An error if a directory lies in memory, where nothing can be measured.
+/// An error if a directory is in memory, where a measurement means nothing.
 pub fn on_disk(dir: &Path) -> Result<(), String> {
     match IN_MEMORY.contains(&file_system(dir)?) {
         true => Err("the data's directory is in memory: name one on a disk with --dir".into()),
@@ -16,7 +16,7 @@ pub fn on_disk(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// One line that says what the figures were measured on; no names of hosts or directories.
+/// One line about the machine, without names of hosts or directories.
 pub fn machine(dir: &Path) -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");
@@ -46,12 +46,12 @@ pub fn day() -> String {
     said("date", &["-u", "+%F"])
 }
 
-/// The commit that is measured; `-dirty` where files differ from it.
+/// The commit that is measured; `-dirty` if files differ from the commit.
 pub fn commit() -> String {
     said("git", &["describe", "--always", "--dirty"])
 }
 
-/// What a program prints when it is run in the repository.
+/// The output of a program that runs in the repository.
 fn said(program: &str, words: &[&str]) -> String {
     let mut command = std::process::Command::new(program);
     let done = command.args(words).current_dir(env!("CARGO_MANIFEST_DIR")).output();
@@ -59,7 +59,7 @@ fn said(program: &str, words: &[&str]) -> String {
     text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_string())
 }
 
-/// A paragraph for the page of figures that were measured beside other work; else nothing.
+/// A paragraph for a page whose figures were measured next to other work; empty otherwise.
 pub fn provisional(load_before: f64) -> &'static str {
     match load_before > 1.0 {
         true => "**The load was above 1 when it began: provisional figures.**\n\n",
@@ -67,15 +67,15 @@ pub fn provisional(load_before: f64) -> &'static str {
     }
 }
 
-/// Processes that wanted to run in the last minute.
+/// Processes that were ready to run in the last minute.
 pub fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
 }
 
-/// Processor time of all threads: on a busy machine it tells how much was waiting.
+/// Processor time of all threads. On a busy machine the rest of the time was waiting.
 pub fn cpu_time() -> Duration {
-    // SAFETY: the call fills the structure, of which any bytes are a value.
+    // SAFETY: the call fills the structure, and any bytes are a valid value of the structure.
     let time = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
@@ -84,7 +84,6 @@ pub fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The one in the middle.
 pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
@@ -98,7 +97,7 @@ pub fn median(values: &[f64]) -> f64 {
 fn file_system(dir: &Path) -> Result<i64, String> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(dir.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-    // SAFETY: the path ends with a zero, and `found` is as large as the call wants it.
+    // SAFETY: the path ends with a zero byte, and `found` has the size that the call needs.
     let (done, found) = unsafe {
         let mut found: libc::statfs = std::mem::zeroed();
         (libc::statfs(path.as_ptr(), &mut found), found)

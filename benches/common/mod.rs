@@ -1,11 +1,11 @@
-//! What the benches share: data, medians, a table on stdout, `benches/results/rust.json`.
+//! Shared by the benches: data, medians, a table on stdout, `benches/results/rust.json`.
 //!
-//! Environment: `DEEDBOOK_BENCH_QUICK` set: once, and a tenth of the data. `DEEDBOOK_BENCH_CPU` set:
-//! the times are processor time of all threads. `DEEDBOOK_BENCH_ONLY`: only the measurements whose
-//! names contain this. `DEEDBOOK_BENCH_RESULTS`: another file for the results; without it, a run with
-//! one of the others, or with `DEEDBOOK_BENCH_EVENTS`, only prints.
+//! Environment: `DEEDBOOK_BENCH_QUICK` set: one repetition with a tenth of the data. `DEEDBOOK_BENCH_CPU` set: the
+//! times are processor time of all threads. `DEEDBOOK_BENCH_ONLY`: only measurements with this text in the name.
+//! `DEEDBOOK_BENCH_RESULTS`: another file for the results. Without another file, a run with one of these variables, or
+//! with `DEEDBOOK_BENCH_EVENTS`, only prints.
 
-// Each bench uses a part of it.
+// Each bench uses a part of this module.
 #![allow(dead_code)]
 
 #[cfg(unix)]
@@ -17,18 +17,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes of a record, as in benches/python.
+/// Bytes of a record, as in `benches/python`.
 pub const JAM_BYTES: usize = 256;
-/// Size of its deed in the log.
+/// Size of the record in the log.
 pub const DEED_BYTES: usize = JAM_BYTES + 24;
 const REPETITIONS: usize = 5;
 
-/// How often to repeat.
 pub fn repetitions() -> usize {
     if quick() { 1 } else { REPETITIONS }
 }
 
-/// `full` things, or a tenth of them.
+/// `full`, or a tenth of `full` in a quick run.
 pub fn count(full: usize) -> usize {
     if quick() { full / 10 } else { full }
 }
@@ -41,13 +40,13 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some()
 }
 
-/// Whether its figures must not replace those of a whole run.
+/// Whether the run's figures must not replace the figures of a whole run.
 fn only_prints() -> bool {
     let other = ["DEEDBOOK_BENCH_ONLY", "DEEDBOOK_BENCH_CPU", "DEEDBOOK_BENCH_EVENTS"];
     (quick() || other.into_iter().any(is_set)) && !is_set("DEEDBOOK_BENCH_RESULTS")
 }
 
-/// Numbers that look random and are the same in every run (SplitMix64).
+/// Pseudo-random bytes, the same in every run (SplitMix64).
 pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -64,15 +63,15 @@ pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
 
 type Run<'a> = Box<dyn FnMut(&Path) -> (u64, Duration) + 'a>;
 
-/// One thing that is measured: what one repetition does and how many it did in what time.
+/// One measurement: a repetition returns how much work it did and the time.
 struct Case<'a> {
     name: &'static str,
     run: Run<'a>,
-    /// Things per second.
+    /// Units of work per second.
     rates: Vec<f64>,
 }
 
-/// The measurements of one bench, which take turns, so that drift hits all.
+/// The measurements of one bench. The measurements take turns, because drift must hit all of them.
 pub struct Bench<'a> {
     name: &'static str,
     cases: Vec<Case<'a>>,
@@ -80,21 +79,19 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// No measurements yet.
     pub fn new(name: &'static str) -> Self {
         Self { name, cases: Vec::new(), settle_bytes: 0 }
     }
 
-    /// Write and remove a file of that size before each repetition of each measurement, in single
-    /// pages and in pieces of all sizes. Which pages are free, and in what pieces, is the work of the
-    /// one before; and a virtual machine that gives free memory back to its host waits for every
-    /// piece that it touches anew.
+    /// Write and remove a file of `bytes` bytes before each repetition, in single pages and in pieces of all sizes. The
+    /// previous measurement decides which pages are free, and in what pieces. A virtual machine may return free memory
+    /// to the host; then each piece costs a wait on its next use.
     pub fn settle(&mut self, bytes: usize) {
         self.settle_bytes = bytes;
     }
 
-    /// Add a measurement: given an empty directory, it returns how much it did and how long that
-    /// took. The first one added is what the others are compared with.
+    /// Add a measurement. `run` gets an empty directory and returns how much it did and the time. The table compares
+    /// all measurements with the first one.
     pub fn case(&mut self, name: &'static str, run: impl FnMut(&Path) -> (u64, Duration) + 'a) {
         let only = std::env::var("DEEDBOOK_BENCH_ONLY").unwrap_or_default();
         if name.contains(&only) {
@@ -135,7 +132,7 @@ impl<'a> Bench<'a> {
         self.write();
     }
 
-    /// One line per figure, so that every bench can replace its own and keep the others'.
+    /// One line per figure: each bench replaces its own lines and keeps the others.
     fn write(&self) {
         let figures = self.cases.iter().map(|case| {
             let runs: Vec<String> = case.rates.iter().map(|rate| format!("{rate:.0}")).collect();
@@ -147,8 +144,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Replace the figures of one bench in the results, each a name and a JSON object, and what they
-/// were measured on.
+/// Replace the figures of one bench in the results, each a name and a JSON object, and the facts about the machine.
 pub fn write_figures(bench: &str, figures: Vec<(String, String)>) {
     if only_prints() {
         return;
@@ -206,7 +202,7 @@ fn each(rate: f64) -> String {
     }
 }
 
-/// Time `work`, which tells how much it did.
+/// Time `work`; the closure returns how much work was done.
 pub fn timed(work: impl FnOnce() -> usize) -> (u64, Duration) {
     let clock = clock();
     let begun = clock();
@@ -214,7 +210,7 @@ pub fn timed(work: impl FnOnce() -> usize) -> (u64, Duration) {
     (done as u64, clock() - begun)
 }
 
-/// The clock that was asked for: the time since some moment.
+/// The chosen clock: the time since some moment.
 fn clock() -> Box<dyn Fn() -> Duration> {
     #[cfg(unix)]
     if is_set("DEEDBOOK_BENCH_CPU") {

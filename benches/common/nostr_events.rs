@@ -1,13 +1,12 @@
 //! Synthetic Nostr events, and the questions that a relay answers.
 //!
-//! Each event follows a real one of `../shared/data/nostr-events.jsonl`, drawn at random: its kind, the
-//! form of its tags, and its size are that one's, and its time is up to 30 days earlier. The authors
-//! and the events referred to are copied as a whole: all keys of an event, its author's and those in
-//! its tags, are those of one copy of the real ones, so that in each copy there are as many events of
-//! an author, and as many that refer to an event, as among the real ones. A number at the end of the
-//! content makes each event another one; its id is the true one, its signature is not.
+//! Each event follows a randomly drawn real event of `../shared/data/nostr-events.jsonl`: it has the same kind, form of
+//! tags and size, and a time up to 30 days earlier. Authors and referenced events are copied as a whole: all keys of an
+//! event, in its tags too, belong to one copy of the real events. So each copy has as many events per author, and as
+//! many references per event, as the real data. A number at the end of the content makes each event unique. The id is
+//! correct, the signature is not.
 
-// Each program uses a part of it.
+// Each program uses a part of this module.
 #![allow(dead_code)]
 
 use std::fs::File;
@@ -18,15 +17,14 @@ use deedbook::nostr::{Event, Filter, Id};
 
 const DAY: u64 = 86_400;
 const MONTH: usize = 30 * DAY as usize;
-/// Digits of a key that are the number of the copy.
+/// Digits of a key that hold the number of the copy.
 const COPY_DIGITS: usize = 8;
 const KEY_DIGITS: usize = 64;
 
-/// Numbers that are the same in every run (SplitMix64).
+/// Pseudo-random numbers, the same in every run (SplitMix64).
 pub struct Numbers(pub u64);
 
 impl Numbers {
-    /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -36,7 +34,7 @@ impl Numbers {
     }
 }
 
-/// The real events, if they are beside the repository.
+/// The real events, if the file exists next to the repository.
 pub fn real(repository: &Path) -> Option<Vec<Event>> {
     let path = repository.join("../shared/data/nostr-events.jsonl");
     let Ok(text) = std::fs::read_to_string(&path) else {
@@ -46,7 +44,7 @@ pub fn real(repository: &Path) -> Option<Vec<Event>> {
     Some(text.lines().filter_map(|line| Event::from_json(line.as_bytes()).ok()).collect())
 }
 
-/// Events without an end, the same in every run.
+/// Endless events, the same in every run.
 pub struct Synthetic<'a> {
     real: &'a [Event],
     copies: usize,
@@ -56,13 +54,13 @@ pub struct Synthetic<'a> {
 }
 
 impl<'a> Synthetic<'a> {
-    /// For `events` in all: so many have as many of each author as the real ones.
+    /// For `events` in all: with this number, an author has as many events as in the real data.
     pub fn new(real: &'a [Event], events: usize) -> Self {
         let copies = (events / real.len()).max(1);
         Self { real, copies, numbers: Numbers(1), made: 0, scratch: Vec::new() }
     }
 
-    /// Write the next ones as JSON lines; gives their ids.
+    /// Write the next events as JSON lines; returns their ids.
     pub fn write(&mut self, events: usize, path: &Path) -> Vec<Id> {
         let mut out = BufWriter::with_capacity(1 << 20, File::create(path).unwrap());
         let (mut ids, mut line) = (Vec::with_capacity(events), Vec::new());
@@ -99,13 +97,11 @@ impl Iterator for Synthetic<'_> {
 
 /// One question, with other values each time.
 pub struct Question {
-    /// What is asked for.
     pub name: &'static str,
-    /// The questions.
     pub filters: Vec<Filter>,
 }
 
-/// `times` of each question, about `events` synthetic events.
+/// Each question `times` times, about `events` synthetic events.
 pub fn questions(real: &[Event], events: usize, times: usize) -> Vec<Question> {
     let copies = (events / real.len()).max(1);
     let of_kind = |kind| real.iter().filter(|event| event.kind == kind).collect::<Vec<_>>();
@@ -165,14 +161,14 @@ pub fn questions(real: &[Event], events: usize, times: usize) -> Vec<Question> {
     ]
 }
 
-/// A key of another copy.
+/// The key in another copy.
 fn copied(key: &[u8; 32], copy: usize) -> [u8; 32] {
     let mut key = *key;
     key[..COPY_DIGITS / 2].copy_from_slice(&(copy as u32).to_be_bytes());
     key
 }
 
-/// The same of a tag's value: a key, or `kind:key:name`.
+/// The same for a tag's value: a key, or `kind:key:name`.
 fn copy_key(value: &mut String, copy: usize) {
     let at = match value.split(':').nth(1) {
         Some(key) if is_key(key) => value.find(':').unwrap() + 1,

@@ -1,9 +1,9 @@
-"""What it costs `deedbook append` to check that each line is JSON: benches/results/append.md.
+"""The cost of the check of `deedbook append` that each line is JSON: benches/results/append.md.
 
     python benches/python/append_check.py [--lines N] [--runs N] [--quick]
 
-Lines are appended with the check and without it in turn, each run to a new log. With any option
-but `--results` it only prints.
+Runs with the check and without it take turns, each with a new log. With any option except
+`--results` the program only prints.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ book, with the check that each line is JSON and without it (`--no-validate`) in 
 {rows}
 """
 Spent = tuple[float, float]
-"""Seconds by the clock, and of the processors."""
+"""Seconds of wall-clock time, and of processor time."""
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def _write(path: Path, lines: int) -> None:
 
 def _row(place: Path, lines: Path, count: int, runs: int, durability: str) -> str:
     checked, unchecked = list[Spent](), list[Spent]()
-    # In turn, so that what else the machine does meets both.
+    # The runs take turns, so that other work on the machine hits both.
     for run in range(runs):
         for name, option, spent in (
             ("checked", [], checked),
@@ -107,7 +107,7 @@ def _spent(lines: Path, log: Path, *options: str) -> Spent:
 
 
 def _processors() -> float:
-    """Seconds of the processors that ended children took."""
+    """Processor seconds of the ended children."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

@@ -1,4 +1,4 @@
-"""What has to happen in a process of its own: to be killed, or to have its memory measured.
+"""Work that needs its own process: to be killed, or to have its memory measured.
 
 Usage: child.py fill STORE PATH RECORDS BYTES SEED | child.py memory iterate|arrow|verify PATH
        child.py drain PATH URL | child.py stream PATH
@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 
 EACH = 1000
-"""Of the records that a killed process wrote, so many came one by one at the end."""
+"""The number of records that a killed process appended one by one at the end."""
 
 
 def fill(name: str, path: Path, records: int, size: int, seed: int) -> None:
-    """Append, say so, and wait to be killed."""
+    """Append, print a line, and wait to be killed."""
     from spools import SPOOLS, Spool, events
     from stores import STORES, make_keys
 
@@ -28,7 +28,7 @@ def fill(name: str, path: Path, records: int, size: int, seed: int) -> None:
         jams = [random.randbytes(size) for _ in range(records)]
     store = kind(path, make_keys(records))
     store.open()
-    if store.name != "mcap":  # which begins a file with chunks or without
+    if store.name != "mcap":  # mcap writes files either with chunks or without
         store.append_batch(1, jams[:-EACH])
         jams = jams[-EACH:]
     store.append_each(records - len(jams) + 1, jams)
@@ -45,7 +45,7 @@ def status(key: str) -> int:
 
 
 def memory(what: str, path: str) -> None:
-    """Print the peak of resident memory above what it was after the import."""
+    """Print the peak of resident memory, minus the memory after the import."""
     from deedbook import Book
 
     if what == "arrow":
@@ -66,7 +66,7 @@ def memory(what: str, path: str) -> None:
 
 
 def drain(path: str, url: str) -> None:
-    """Send all of a ledger; print the peak of resident memory, and what it was before."""
+    """Send a whole ledger; print the peak of resident memory, and the memory before."""
     from deedbook import Ledger
     from deedbook.http import Sender
 
@@ -77,7 +77,7 @@ def drain(path: str, url: str) -> None:
 
 
 def stream(path: str) -> None:
-    """Read a ledger's only file as a body; print as `drain` does."""
+    """Read a ledger's only file as a body; print the same as `drain`."""
     from deedbook import Ledger
 
     before = status("VmRSS")

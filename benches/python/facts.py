@@ -1,4 +1,4 @@
-"""What has to be known of the machine to read the figures; no names of hosts or directories."""
+"""Facts about the machine that a reader of figures needs, without names of hosts or directories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def filesystem(path: Path) -> str:
-    """Type of the file system that a path lies on, `unknown` outside Linux."""
+    """Type of the file system of a path, `unknown` outside Linux."""
     try:
         mounts = Path("/proc/self/mounts").read_text().splitlines()
     except OSError:
@@ -33,7 +33,6 @@ def filesystem(path: Path) -> str:
 
 
 def processor() -> str:
-    """The processor's name."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -44,7 +43,6 @@ def processor() -> str:
 
 
 def memory_gib() -> float | None:
-    """Memory of the machine."""
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     except (AttributeError, OSError, ValueError):
@@ -52,7 +50,7 @@ def memory_gib() -> float | None:
 
 
 def load() -> float | None:
-    """Processes that wanted to run in the last minute."""
+    """Processes that were ready to run in the last minute."""
     try:
         return round(os.getloadavg()[0], 1)
     except (AttributeError, OSError):
@@ -60,14 +58,14 @@ def load() -> float | None:
 
 
 def provisional(load_before: float | None) -> list[str]:
-    """A paragraph for the page of figures that were measured beside other work; else nothing."""
+    """A paragraph for a page whose figures were measured next to other work; empty otherwise."""
     if (load_before or 0) <= 1:
         return []
     return ["**The load was above 1 when it began: provisional figures.**", ""]
 
 
 def loads(machine: Mapping[str, Any]) -> str:
-    """The load around a run, for the head of a page; older results have the first one only."""
+    """The load around a run, for the head of a page; older results have only the load before."""
     after = machine.get("load_after")
     return f"load {machine['load_before']} before" + (
         "" if after is None else f" and {after} after"
@@ -75,7 +73,7 @@ def loads(machine: Mapping[str, Any]) -> str:
 
 
 def commit() -> str:
-    """The commit that is measured; `-dirty` where files differ from it."""
+    """The commit that is measured; `-dirty` if files differ from the commit."""
     command = ["git", "describe", "--always", "--dirty"]
     try:
         done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True)
@@ -90,7 +88,7 @@ def occasion() -> dict[str, str]:
 
 
 def when(run: Mapping[str, Any]) -> str:
-    """Day and commit of a run, as far as its results have them, to follow what made it."""
+    """Day and commit of a run, if its results have them, as the end of a sentence."""
     day, commit = run.get("began", run.get("date")), run.get("commit")
     return (f" on {day}" if day else "") + (f" at {commit}" if commit else "")
 

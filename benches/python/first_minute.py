@@ -1,6 +1,6 @@
-"""The chart of the README, from python.json: four things that a log does, beside other stores.
+"""The chart of the README, from python.json: four operations of a log, next to other stores.
 
-Only figures that a run has measured are drawn; a store without one says so in its place.
+The chart draws only measured figures; a store without a figure has a note in its place.
 """
 
 from __future__ import annotations

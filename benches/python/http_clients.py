@@ -1,8 +1,9 @@
 """Measure HTTP clients and our senders on loopback, with batches of 475 KB.
 
-Each client sends the same body, a file-like object that is read in Python, to a server in another
-process that reads it and answers 200. Clients take turns, each in a process of its own. One that
-fails is tried no more, and its row says so; if it is ours, the program fails:
+Each client sends the same body, a file-like object read in Python, to a server in another process.
+The server reads the body and answers 200. Clients take turns, each in its own process. A client
+that fails gets no more turns, and its row shows the failure. If one of our senders fails, the
+program fails:
 
     python benches/python/http_clients.py --results benches/results
     python benches/python/http_clients.py --with niquests=/other/python --with httpx2=/other/python
@@ -35,7 +36,7 @@ EVENT = b'{"event":"page_view","userId":"u-000001","properties":{"path":"/a/b/c"
 )
 EVENTS = 475_000 // (len(EVENT) + 1)
 NOT_INSTALLED = 3
-"""What a child exits with that has no such client."""
+"""The exit code of a child without the client."""
 OURS = ("Sender", "Sender, 2 requests", "Sender, Segment", "Sender, gzip", "AsyncSender")
 CLIENTS = (
     "http.client",
@@ -53,7 +54,7 @@ CLIENTS = (
 
 
 def serve() -> None:
-    """Read requests and answer them, until the end of standard input."""
+    """Read and answer requests until the end of standard input."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     print(listening.getsockname()[1], flush=True)
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
@@ -63,7 +64,6 @@ def serve() -> None:
 
 
 def answer(client: socket.socket) -> None:
-    """Answer the requests of one connection."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     buffer = bytearray(1 << 20)
     while True:
@@ -75,7 +75,7 @@ def answer(client: socket.socket) -> None:
             head += more
         head, _, body = head.partition(b"\r\n\r\n")
         length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        if length is None:  # chunked: not what is measured
+        if length is None:  # chunked: not measured
             client.close()
             return
         left = int(length[1]) - len(body)
@@ -88,7 +88,7 @@ def answer(client: socket.socket) -> None:
 
 
 def measure(name: str, url: str, batches: int) -> tuple[float, float]:
-    """Seconds, and seconds of CPU time, for so many batches."""
+    """Seconds, and seconds of CPU time, for `batches` batches."""
     if name in OURS:
         return ours(name, url, batches)
     post = client_named(name, url)
@@ -112,7 +112,7 @@ def measure(name: str, url: str, batches: int) -> tuple[float, float]:
 
 
 def ours(name: str, url: str, batches: int) -> tuple[float, float]:
-    """As `measure`, with a sender that takes the batches from a store."""
+    """The same as `measure`, with a sender and batches from a store."""
     from deedbook.http import AsyncSender, Sender, presets
     from deedbook.transient import MemoryStore
 
@@ -134,7 +134,7 @@ def ours(name: str, url: str, batches: int) -> tuple[float, float]:
 
 
 def client_named(name: str, url: str) -> Callable[[], None] | Callable[[], Awaitable[None]]:
-    """What sends one batch with a client."""
+    """A function that sends one batch with a client."""
     from deedbook.transient import MemoryStore
 
     store = MemoryStore(header=b'{"batch":[', footer=b"]}", batch_bytes=1 << 20)
@@ -183,7 +183,7 @@ def client_named(name: str, url: str) -> Callable[[], None] | Callable[[], Await
 
 
 def main() -> None:
-    """Measure everything that is installed, and print or write a table."""
+    """Measure all installed clients, and print or write a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--repetitions", type=int, default=5)

@@ -1,4 +1,4 @@
-"""Measure the ledger beside what people use to keep events until they are sent, all in one run.
+"""Measure the ledger next to other ways to keep events until a program sends them, all in one run.
 
 Without options: about fifteen minutes and 12 GB of disk. Writes ledger.json and ledger.md, and with
 `outage.py` the picture ledger.svg.
@@ -28,7 +28,7 @@ from stores import make_keys
 ALONE = "python benches/python/ledger.py"
 PARTS = ["spools", "send", "memory", "picture"]
 KILLED_EVENTS = 2000
-"""Events in the spools of processes that are killed."""
+"""Events in the spools of the killed processes."""
 
 
 def arguments() -> argparse.Namespace:
@@ -62,7 +62,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(given: argparse.Namespace, place: Path, kinds: list[type[Spool]]) -> Figures:
-    """All the figures."""
+    """All figures."""
     figures = Figures()
     jams = events(given.events, given.event_bytes, given.seed)
     if "spools" in given.only:
@@ -88,7 +88,7 @@ def measure(given: argparse.Namespace, place: Path, kinds: list[type[Spool]]) ->
 
 
 def rate_of(figures: Figures, what: str, measure: str, store: str, least: float, of: str) -> Row:
-    """A promise of a rate, of bytes or of events."""
+    """A promise about a rate, in bytes or events."""
     ours = figures.median(measure, store)
     required = f"{human(least)}{of}/s"
     if ours is None:
@@ -113,7 +113,7 @@ def constant(figures: Figures, backlogs: list[int]) -> Row:
 
 
 def promises(figures: Figures, backlogs: list[int]) -> list[Row]:
-    """The Speed paragraph of the ledger, with what was measured."""
+    """The Speed paragraph of the ledger, with the measured figures."""
     others = {kind.name for kind in SPOOLS} - OURS
     each, batch = "append one by one, surviving kill -9", "append in batches of 1,000"
     lines, persist = "above the JSON-lines file", "5 x persist-queue"
@@ -131,7 +131,6 @@ def promises(figures: Figures, backlogs: list[int]) -> list[Row]:
 
 
 def markdown(figures: Figures, about: dict[str, Any]) -> str:
-    """The whole report."""
     run, machine = about["run"], about["machine"]
     lines = [
         "# Speed of the ledger beside what people use in its place",
@@ -202,7 +201,7 @@ ALT = "Backlog, rate and retries while a server answers 503, resets connections,
 
 
 def table(figures: Figures, versions: dict[str, str], events: int) -> list[str]:
-    """All spools by all their measurements, with how many events each was given."""
+    """All spools and their measurements, with the number of events for each spool."""
     columns = {
         EACH: "one by one",
         spooling.BATCH: "batch",

@@ -1,4 +1,4 @@
-"""Measure migrations from LMDB, conversions, and the layout slots beside packed, all in one run.
+"""Measure migrations from LMDB, conversions, and the layout slots next to packed, all in one run.
 
 Without options: some minutes and 5 GB of disk. Writes migrate.json and migrate.md.
 """
@@ -67,7 +67,7 @@ def arguments() -> argparse.Namespace:
 
 
 def jams(given: argparse.Namespace, count: int) -> Iterator[bytes]:
-    """Events of many sizes; every run makes the same."""
+    """Events of many sizes, the same in every run."""
     random = Random(given.seed)
     low, high = given.event_bytes
     blob = random.randbytes(1 << 20)
@@ -78,14 +78,14 @@ def jams(given: argparse.Namespace, count: int) -> Iterator[bytes]:
 
 
 def make(given: argparse.Namespace, path: Path, layout: str, count: int) -> None:
-    """A closed book."""
+    """Write a book and close it."""
     say(f"  writing {human(count)} events in {layout}")
     with Book.create(path, layout=layout, durability="manual") as book:  # type: ignore[arg-type]
         book.append_many(jams(given, count))
 
 
 def rate_of_lmdb(figures: Figures, environment: Path, events: int) -> None:
-    """LMDB's own read, in Rust: a cursor of Python would be as slow as Python."""
+    """LMDB's own read, in Rust, because a Python cursor would measure Python."""
     command = ["cargo", "bench", "--quiet", "--locked", "--features", "lmdb", "--bench", "lmdb"]
     command += ["--", str(environment), "1"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
@@ -97,7 +97,7 @@ def rate_of_lmdb(figures: Figures, environment: Path, events: int) -> None:
 
 
 def written_and_synced(path: Path, megabytes: float) -> float:
-    """Seconds that a plain file takes: what no conversion can do without."""
+    """The time of a plain file, the minimum for every conversion."""
     block = b"\xa5" * 4_000_000
     begun = time.perf_counter()
     with path.open("wb", buffering=0) as file:
@@ -108,7 +108,7 @@ def written_and_synced(path: Path, megabytes: float) -> float:
 
 
 def migrations(figures: Figures, given: argparse.Namespace, place: Path) -> None:
-    """LMDB to books and back, and one layout to the other; in each repetition all take turns."""
+    """LMDB to books and back, and one layout to the other; all take turns in each repetition."""
     book, environment, dest = place / "book", place / "environment", place / "dest"
     make(given, book, "packed", given.events)
     make(given, place / "slots", "slots", given.events)
@@ -152,12 +152,11 @@ def migrations(figures: Figures, given: argparse.Namespace, place: Path) -> None
 
 
 def replay_name(events: int) -> str:
-    """Name of the measurement of a replay."""
     return f"replay {human(events)} events in slots, {BATCH} at a time"
 
 
 def replays(figures: Figures, given: argparse.Namespace, place: Path) -> None:
-    """Logs of several sizes are replayed, and events found in the last one."""
+    """Replay logs of several sizes, and find events in the last log."""
     paths = {events: place / f"replay-{events}" for events in given.replay}
     for events, path in paths.items():
         make(given, path, "slots", events)
@@ -166,7 +165,7 @@ def replays(figures: Figures, given: argparse.Namespace, place: Path) -> None:
             with Book.open(path) as book:
                 watch, seen = Watch(), 0
                 for start in range(1, events + 1, BATCH):
-                    # Each batch is looked for, as a ship asks for it.
+                    # A search per batch, as a ship asks for it.
                     for deed in book.iter(start, min(start + BATCH, events + 1)):
                         seen += deed.event == seen + 1
                 figures.rate(replay_name(events), "slots", seen, watch)
@@ -184,7 +183,7 @@ def replays(figures: Figures, given: argparse.Namespace, place: Path) -> None:
 
 
 def finds(figures: Figures, book: Book, layout: str, events: list[int]) -> None:
-    """Single reads of random events, of a log that lies in the page cache."""
+    """Single reads of random events, in a log in the page cache."""
     for _ in book.payloads():
         pass
     spans, busy = [], []
@@ -200,7 +199,7 @@ def finds(figures: Figures, book: Book, layout: str, events: list[int]) -> None:
 
 
 def plain_and_synced(figures: Figures, path: Path, events: list[bytes], shape: str) -> None:
-    """What no layout can do without: packed reserves space, slots may not, and writes a header."""
+    """The minimum for every layout. packed reserves space; slots may not, and writes a header."""
     file = os.open(path, os.O_RDWR | os.O_CREAT)
     try:
         end = 2 * SLOT_BYTES
@@ -221,7 +220,7 @@ def plain_and_synced(figures: Figures, path: Path, events: list[bytes], shape: s
 
 
 def durable(figures: Figures, given: argparse.Namespace, place: Path) -> None:
-    """An event and its sync at a time, the layouts alternating: a disk changes its mind."""
+    """One event and its sync at a time. The layouts alternate, because a disk's speed changes."""
     path = place / "durable"
     for repetition in range(2 * given.repetitions):
         for turn in range(2):
@@ -239,7 +238,7 @@ def durable(figures: Figures, given: argparse.Namespace, place: Path) -> None:
 
 
 def promises(figures: Figures, given: argparse.Namespace) -> list[Row]:
-    """The Speed paragraph, with what was measured."""
+    """The Speed paragraph, with the measured figures."""
     walk = figures.median(WALK, "LMDB")
     shown = f"LMDB's walk {human(walk)}/s" if walk else ""
     rows = []
@@ -300,7 +299,6 @@ def promises(figures: Figures, given: argparse.Namespace) -> list[Row]:
 
 
 def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any]) -> str:
-    """The whole report."""
     run, machine = about["run"], about["machine"]
     low, high = given.event_bytes
     lines = [
@@ -347,7 +345,6 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
 
 
 def main() -> None:
-    """Measure, and write the results."""
     given = arguments()
     place = data_dir(given.dir)
     begun = time.monotonic()

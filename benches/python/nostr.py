@@ -1,8 +1,8 @@
-"""Draw the event store beside its peers, and measure what only Python has.
+"""Draw the event store next to its peers, and measure the reads from Python.
 
-python benches/python/nostr.py [--results DIR]: nostr.svg, of events by kind and by day and of how
-long queries take, from nostr.json, which the crate benches/nostr_peers writes; and a row in
-nostr.md.
+python benches/python/nostr.py [--results DIR]: reads nostr.json, which the crate
+benches/nostr_peers writes. Draws nostr.svg (events by kind and by day, and the times of queries)
+and adds a row to nostr.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NAMES = {
     1063: "file",
     1984: "report",
 }
-"""Of kinds that NIPs name; the others are shown by their number."""
+"""Kinds with a name in the NIPs; the picture shows other kinds by their number."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 GRID = "#d8dee4"
@@ -54,7 +54,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
     from deedbook._show.style import INK, STYLE
 
-    # Without the salt the file would be another one each time.
+    # Without the salt the file would differ each time.
     style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
     with plt.rc_context(style):
         figure = plt.figure(figsize=(11, 9), layout="constrained")
@@ -92,7 +92,7 @@ def draw_kinds(axes: Axes, kinds: dict[str, int]) -> None:
 
 
 def draw_days(axes: Axes, days: dict[str, int]) -> None:
-    """How many events of each day count."""
+    """The number of counted events of each day."""
     from matplotlib.ticker import StrMethodFormatter
 
     from deedbook._show.style import COLOURS
@@ -126,7 +126,7 @@ def draw_queries(axes: Axes, results: dict[str, Any]) -> None:
     for number, store in enumerate(stores):
         places = [i - 0.4 + height * (number + 0.5) for i in range(len(questions))]
         half = [medians[f"{question}, p50", store] for question in questions]
-        # A store that was asked too few questions has no percentile 99.
+        # A store with too few questions has no percentile 99.
         found = [medians.get((f"{question}, p99", store)) for question in questions]
         most = [time or median for time, median in zip(found, half, strict=True)]
         widths = [time - begin for time in half]
@@ -154,9 +154,9 @@ def shown(microseconds: float) -> str:
 
 
 def more_events(real: Path, count: int) -> Iterator[bytes]:
-    """Events like the real ones, at other times and so with other ids, as JSON lines."""
+    """JSON lines of events like the real ones, at other times and therefore with other ids."""
     events = [json.loads(line) for line in real.read_bytes().splitlines()]
-    # What would take others away is left out.
+    # Only kinds that do not replace or delete other events.
     events = [one for one in events if one["kind"] in (1, 6, 7)]
     for number in range(count):
         one = events[number % len(events)]
@@ -168,7 +168,7 @@ def more_events(real: Path, count: int) -> Iterator[bytes]:
 
 
 def measure(path: Path, events: int) -> None:
-    """Find events by their ids in a store as large as that of Rust, and put the rate beside its."""
+    """Find events by their ids in a store as large as Rust's, and add the rate to the page."""
     import random
     import tempfile
 

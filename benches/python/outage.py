@@ -1,5 +1,5 @@
-"""A producer appends at a steady rate while the server fails and recovers: what happens, and a
-picture of it.
+"""A producer appends at a steady rate while the server fails and recovers: the counts, and a
+picture.
 
 python benches/python/outage.py [--seconds 60] PICTURE.svg
 """
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 RATE = 20_000
 """Events appended per second."""
 RATE_MAX = 60_000
-"""Events per second that the sender may send, so that catching up can be seen."""
+"""The sender's limit of events per second: low enough to see the catching up."""
 TICK = 0.01
 SAMPLE = 0.1
 WINDOW = 5
-"""Samples over which a rate is taken."""
+"""Samples per rate."""
 
 PHASES: list[tuple[float, str, dict[str, Any]]] = [
     (0.10, "", {}),
@@ -40,25 +40,25 @@ PHASES: list[tuple[float, str, dict[str, Any]]] = [
     (0.16, "no answers", {"stall": 1.0}),
     (0.14, "", {}),
 ]
-"""Share of the time, what the server does, and the faults that make it do so."""
+"""Share of the time, behaviour of the server, and the faults that cause the behaviour."""
 
 
 @dataclass
 class Story:
-    """What was seen, a value for each time."""
+    """The samples, with a value for each time."""
 
     times: list[float] = field(default_factory=list)
     appended: list[int] = field(default_factory=list)
     arrived: list[int] = field(default_factory=list)
     retries: list[int] = field(default_factory=list)
     outages: list[tuple[float, float, str]] = field(default_factory=list)
-    """When each began and ended."""
+    """Begin, end and name of each outage."""
     requests: int = 0
     repeated: int = 0
-    """Requests whose events had arrived before; the server knows them by their key."""
+    """Requests whose events had arrived before; the server recognizes them by their key."""
 
     def to_json(self) -> dict[str, Any]:
-        """What came of it."""
+        """The totals."""
         return {
             "appended": self.appended[-1],
             "arrived": self.arrived[-1],
@@ -73,7 +73,7 @@ class Story:
         return [a - b for a, b in zip(self.appended, self.arrived, strict=True)]
 
     def rates(self, counts: list[int]) -> list[float]:
-        """Per second, over the last samples."""
+        """Rates per second, over the last samples."""
         found = []
         for i, (now, count) in enumerate(zip(self.times, counts, strict=True)):
             first = max(i - WINDOW, 0)
@@ -83,7 +83,7 @@ class Story:
 
 
 class Producer(threading.Thread):
-    """Appends events at a steady rate until it is stopped."""
+    """Appends events at a steady rate until stopped."""
 
     def __init__(self, ledger: Any) -> None:
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ class Producer(threading.Thread):
 
 
 def story(path: Path, seconds: float) -> Story:
-    """Let it happen, and check that every event arrives."""
+    """Run the phases, and check that every event arrives."""
     from deedbook import Ledger
     from deedbook.http import Policy, Rates, Sender
 
@@ -125,7 +125,7 @@ def story(path: Path, seconds: float) -> Story:
 
         def sample() -> float:
             seen.times.append(time.monotonic() - begun)
-            # In this order: what arrived was appended before.
+            # In this order, because an event is appended before it arrives.
             seen.arrived.append(endpoint.stats().events)
             seen.appended.append(producer.appended)
             seen.retries.append(sender.stats().retries)
@@ -162,7 +162,7 @@ def draw(seen: Story, path: Path) -> None:
     from deedbook._show.style import COLOURS, INK, STYLE
 
     blue, _, red, _, green, *_ = COLOURS
-    # Without them the file would be another one each time.
+    # Without the salt and the missing date the file would differ each time.
     style: dict[Any, Any] = {**STYLE, "svg.hashsalt": "deedbook"}
     with plt.rc_context(style):
         figure, (upper, middle, lower) = plt.subplots(
@@ -205,7 +205,7 @@ def draw(seen: Story, path: Path) -> None:
 
 
 def shade(axes: Axes, seen: Story) -> None:
-    """Mark the times in which the server failed."""
+    """Mark the outages."""
     from matplotlib.ticker import StrMethodFormatter
 
     from deedbook._show.style import COLOURS

@@ -34,9 +34,9 @@ def group(threads: int) -> str:
     return f"durable appends by {threads} threads"
 
 
-# What a task of an event loop commits, one after the other.
+# Consecutive commits of one task.
 COMMITS = 10
-# What it may cost at best to begin so many tasks and have each wait once.
+# The floor: begin as many tasks, each with one wait.
 WAITING = "floor: asyncio tasks that wait for one future each"
 
 
@@ -46,12 +46,12 @@ def in_tasks(tasks: int) -> str:
 
 
 def in_new_tasks(tasks: int) -> str:
-    """Name of the same with tasks that are begun, commit once, and end."""
+    """Name of the same measurement with new tasks: begin, commit once, end."""
     return f"durable appends by {human(tasks)} asyncio tasks begun for one each"
 
 
 class Peers:
-    """The measurements of one run that are made for every store."""
+    """The measurements that a run makes for every store."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Peers:
         measure: Callable[[type[Store], Path], None],
         stores: Iterable[type[Store]] | None = None,
     ) -> None:
-        """Measure every store once, in another order each time."""
+        """Measure every store once, in a new order each time."""
         say(f"repetition {repetition}: {title}")
         order = list(self.stores if stores is None else stores)
         self.random.shuffle(order)
@@ -89,11 +89,11 @@ class Peers:
                 shutil.rmtree(place)
 
     def run(self, repetition: int, durable: int, threads: int, tasks: int) -> None:
-        """One repetition of everything."""
+        """One repetition of all measurements."""
         self.turn(repetition, BATCH, self.batch)
         self.turn(repetition, EACH, self.each)
         self.turn(repetition, KILLED, self.killed)
-        # What others left unwritten must not be written by the syncs that are measured now.
+        # Write the unwritten pages of earlier work now, not in the measured syncs.
         os.sync()
         self.turn(repetition, DURABLE, lambda store, path: self.durable(store, path, durable))
         sharing = [store for store in self.stores if store.threads]
@@ -113,12 +113,12 @@ class Peers:
         )
 
     def settle(self) -> None:
-        """Give every store the same page cache to begin with.
+        """Give every store the same page cache at the start.
 
-        Which pages are free, and in what pieces, is the work of the store before; and a virtual
-        machine that gives free memory back to its host waits for every piece that it touches anew,
-        several times as long as for the write itself. So a file is written and removed before each,
-        in single pages and in pieces of all sizes.
+        The store before decides which pages are free, and in what pieces. A virtual machine may
+        return free memory to the host; the next use of such a piece waits several times as long as
+        the write. So this writes and removes a file before each store, in single pages and in
+        pieces of all sizes.
         """
         os.sync()
         path = self.place / "settle"
@@ -225,7 +225,7 @@ class Peers:
         store = kind(path, self.keys)
         assert isinstance(store, OwnStore)
         store.open()
-        # What the first call of all pays: the loop, the worker thread, the space reserved.
+        # The first call pays for the loop, the worker thread and the reserved space.
         store.append_in_tasks(self.jams[:1], 1)
         for title, each in ((in_tasks(tasks), COMMITS), (in_new_tasks(tasks), 1)):
             jams = self.jams[: tasks * each]
@@ -249,7 +249,7 @@ class Peers:
             child.kill()
         assert said == "filled\n", "the process that was to be killed ended by itself"
         if kind.name == OURS:
-            # Before the writer, which leaves nothing to recover.
+            # The reader comes first, because a writer leaves nothing to recover.
             from deedbook import Book
 
             watch = Watch()
@@ -268,7 +268,7 @@ class Peers:
 
 
 async def wait_in_tasks(tasks: int) -> None:
-    """Begin tasks of which each waits for a future of its own that is done at once."""
+    """Begin tasks; each waits for a future that is done at once."""
     loop = asyncio.get_running_loop()
 
     async def wait() -> None:

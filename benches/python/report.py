@@ -1,4 +1,4 @@
-"""The figures as tables: what the project promises, and everything measured."""
+"""The figures as tables: the promises of the project, and all measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD = [
     "| what | ours | best peer, or the one asked for | ratio | required | met |",
     "|---" * 6 + "|",
 ]
-"""Of the table of the promises."""
+"""The head of the table of the promises."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Row:
 
 
 def best(figures: Figures, measure: str, names: set[str] | None = None) -> tuple[str, float] | None:
-    """The quickest peer and its median; none that failed in a repetition."""
+    """The fastest peer and its median; a peer that failed in a repetition does not count."""
     found = [
         (store, figure.median)
         for store, figure in figures.by.get(measure, {}).items()
@@ -59,8 +59,8 @@ def against(
     floor: float | None = None,
     store: str = OURS,
 ) -> Row:
-    """A promise that compares with the best peer, or with the best of `names`; `floor` is a rate
-    that is enough by itself. Without a factor nothing is promised."""
+    """A promise that compares with the best peer, or with the best of `names`. A rate of `floor` is
+    enough alone. No factor means no promise."""
     ours, peer = figures.median(measure, store), best(figures, measure, names)
     if ours is None or peer is None:
         return Row(what, "", "", "", required, None)
@@ -83,7 +83,7 @@ def at_least(figures: Figures, what: str, measure: str, rate: float, unit: str) 
 
 
 def opening(figures: Figures, small: int, large: int) -> Row:
-    """Opening takes the same few milliseconds whatever the size."""
+    """The time to open, a few milliseconds for any size."""
     first = figures.median(scale.clean(small), OURS)
     second = figures.median(scale.clean(large), OURS)
     what = f"open {human(small)} small events, clean"
@@ -91,13 +91,13 @@ def opening(figures: Figures, small: int, large: int) -> Row:
     if first is None or second is None:
         shown = "" if first is None else f"{first:.2f} ms"
         return Row(what, shown, "", "", required, None)
-    # The same: two times below a millisecond cannot be told apart better.
+    # Two times below a millisecond count as the same, because the clock cannot separate them.
     met = first < 5 and second < max(1.5 * first, first + 0.5)
     return Row(what, f"{first:.2f} ms, {second:.2f} ms", "none", "", required, met)
 
 
 def memory(figures: Figures, what: str, shown: str, total: int) -> Row:
-    """Reading takes little memory whatever the size."""
+    """The memory for reading, small for any size."""
     ours = figures.median(scale.memory(what), OURS)
     text = f"memory to {shown} {total // scale.MIB} MiB"
     if ours is None:
@@ -106,7 +106,7 @@ def memory(figures: Figures, what: str, shown: str, total: int) -> Row:
 
 
 def promises(figures: Figures, small: int, large: int, total: int) -> list[Row]:
-    """The Speed table of the first issue, with what was measured."""
+    """The Speed table of the first issue, with the measured figures."""
     return [
         against(
             figures,
@@ -170,7 +170,7 @@ def wal_promises(figures: Figures, threads: int, tasks: int) -> list[Row]:
 
 
 def cell(figure: Figure | None, sign: bool = True) -> str:
-    """A median with its unit, or why a repetition failed."""
+    """A median with its unit, or the error of a repetition."""
     if figure is None:
         return ""
     if figure.failed or figure.median is None:
@@ -181,7 +181,7 @@ def cell(figure: Figure | None, sign: bool = True) -> str:
 
 
 def table(figures: Figures, columns: dict[str, str]) -> list[str]:
-    """All stores by some measurements; `columns` are measurements and their headings."""
+    """All stores in some measurements; `columns` maps measurements to headings."""
     lines = ["| store | " + " | ".join(columns.values()) + " |", "|---" * (len(columns) + 1) + "|"]
     for store in (kind.name for kind in STORES):
         cells = [figures.by.get(measure, {}).get(store) for measure in columns]
@@ -193,7 +193,6 @@ def table(figures: Figures, columns: dict[str, str]) -> list[str]:
 
 
 def markdown(figures: Figures, about: dict[str, Any]) -> str:
-    """The whole report."""
     run, machine = about["run"], about["machine"]
     threads = run["threads"]
     small, large = run["open_events"]

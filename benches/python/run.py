@@ -1,4 +1,4 @@
-"""Measure Deedbook beside what Python users have today, all in one run.
+"""Measure Deedbook next to the alternatives of Python users, all in one run.
 
 Without options: about ten minutes and 6 GB of disk. Writes python.json and python.md.
 """
@@ -26,7 +26,7 @@ from stores import OURS, STORES, Store, make_keys
 GIB = 1 << 30
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 PLACES = {"dir", "results"}
-"""Options that change nothing of what is measured."""
+"""Options that do not change the measurements."""
 RESULTS_HELP = "where the results go; else a run with any other option only prints"
 
 StoreT = TypeVar("StoreT", bound=Store)
@@ -65,11 +65,11 @@ def completed(
     quick: Mapping[str, tuple[Any, Any]],
     besides: frozenset[str] = frozenset(),
 ) -> argparse.Namespace:
-    """The command line, with the sizes of `quick`, small and full, that were not given.
+    """The command line; sizes that are not given come from `quick`, small or full.
 
-    Results go to the repository's only where all is as it is without options: the page of a run of
-    another size, or of a part, would replace that of the whole. `besides` are options that may be
-    given all the same.
+    Results go to the repository only if all options have their defaults. Otherwise the page of a
+    partial run, or of another size, would replace the page of the whole run. `besides` are options
+    that do not matter here.
     """
     given = parser.parse_args()
     for name, (small, full) in quick.items():
@@ -84,7 +84,7 @@ def completed(
 
 
 def write(results: Path | None, files: Mapping[str, str]) -> None:
-    """Write files of results, and say so; or that there is no place for them."""
+    """Write files of results and print their names; without a directory, print the names only."""
     names = ", ".join(files)
     if results is None:
         say(f"not written: {names}; a quick or partial run has results with --results only")
@@ -96,7 +96,7 @@ def write(results: Path | None, files: Mapping[str, str]) -> None:
 
 
 def data_dir(given: Path | None) -> Path:
-    """A new directory on a disk; a file system in memory would measure nothing."""
+    """A new directory on a disk, because a file system in memory would measure nothing."""
     places = [given] if given else [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd()]
     for place in places:
         if place.is_dir() and filesystem(place) not in IN_MEMORY:
@@ -107,7 +107,7 @@ def data_dir(given: Path | None) -> Path:
 def installed(
     wanted: list[str] | None, known: Sequence[type[StoreT]], own: str
 ) -> tuple[list[type[StoreT]], dict[str, str], list[str]]:
-    """The stores that can be measured, their versions, and the names of those that cannot."""
+    """The installed stores, their versions, and the names of the missing ones."""
     stores, versions, missing = [], {}, []
     for store in known:
         if wanted and not any(store.name.startswith(name) for name in wanted):
@@ -123,7 +123,7 @@ def installed(
 
 
 def measure(given: argparse.Namespace, place: Path, stores: list[type[Store]]) -> Figures:
-    """Everything, into new figures."""
+    """All figures."""
     figures = Figures()
     random = Random(given.seed)
     jams = [random.randbytes(given.record_bytes) for _ in range(given.records)]
@@ -144,8 +144,8 @@ def measure(given: argparse.Namespace, place: Path, stores: list[type[Store]]) -
 
 
 def command(options: list[str], alone: str | None = None, make: str = "make bench") -> str:
-    """How to repeat the run; directories do not matter. `alone` is the program by itself, if
-    `make` does not give it all options."""
+    """The command that repeats the run, without directories. `alone` is the program itself, if
+    `make` does not pass all options."""
     places = {f"--{name}" for name in PLACES}
     pairs = zip(["", *options], options, strict=False)
     shown = [word for before, word in pairs if word not in places and before not in places]

@@ -1,4 +1,4 @@
-"""Large logs: how long opening takes, and how much memory reading does."""
+"""Large logs: the time of opening, and the memory of reading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peers import CHILD
 from stores import OURS
 
 FRAMING = 24
-"""Bytes that a deed adds to its jam."""
+"""Bytes of a record in addition to its payload."""
 MIB = 1 << 20
 
 
@@ -102,7 +102,7 @@ def measure_memory(figures: Figures, place: Path, size: int, total: int) -> None
 
 
 def measure_floors(figures: Figures, place: Path, frame: int, count: int, records: int) -> None:
-    """What the machine allows: a copy; a write and an fdatasync each, growing and preallocated."""
+    """The floor of the machine: a copy; a write and an fdatasync each, growing and preallocated."""
     blob = b"\xa5" * (frame * records)
     watch = Watch()
     copy = bytearray(blob)

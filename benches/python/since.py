@@ -1,9 +1,9 @@
-"""Book's benchmarks at two commits beside each other: benches/results/since.md.
+"""Book's benchmarks at two commits next to each other: benches/results/since.md.
 
     python benches/python/since.py [--rev REV] [--rounds N]
 
-Both are built with the same compiler, and run in turn, so that what else the machine does meets
-both. REV's benchmarks are its own, with today's clock and data.
+The same compiler builds both, and both take turns, so that other work on the machine hits both. REV
+has its own benchmarks, with today's clock and data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Linux {kernel}, {filesystem}; load {before} before and {after} after.
 {rows}
 """
 Runs = dict[str, list[float]]
-"""Things per second in each run, by the name of the case."""
+"""Units of work per second in each run, by the name of the case."""
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
 
 @contextmanager
 def checkout(rev: str) -> Iterator[Path]:
-    """A work tree of that commit, with what today's benchmarks share."""
+    """A work tree of the commit, with the shared code of today's benchmarks."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "then")
         git("worktree", "add", "--quiet", "--detach", str(tree), rev)
@@ -117,13 +117,13 @@ def measured(programs: dict[str, list[Path]], rounds: int) -> dict[tuple[str, st
 
 
 def run(program: Path, environment: dict[str, str]) -> Runs:
-    """What one program measured."""
+    """The results of one program."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.json")
         environment = {**os.environ, **environment, "DEEDBOOK_BENCH_RESULTS": str(results)}
         subprocess.run([program], check=True, env=environment, stdout=subprocess.DEVNULL)
         figures = json.loads(results.read_text())
-    # One more entry says what they were measured on.
+    # One more entry describes the machine.
     return {case: found["runs_per_s"] for case, found in figures.items() if "runs_per_s" in found}
 
 
@@ -137,13 +137,13 @@ def row(name: str, runs: dict[tuple[str, str], Runs]) -> str:
 
 
 def name_of(rev: str) -> str:
-    """A commit's short name and date, and whether the sources differ from it."""
+    """A commit's short name and date, and whether the sources differ from the commit."""
     changed = rev == "HEAD" and git("status", "--porcelain", "Cargo.*", "src", "benches/*.rs")
     return git("log", "-1", "--format=%h (%cs)", rev).strip() + (" with changes" if changed else "")
 
 
 def git(*arguments: str) -> str:
-    """What a command of git prints."""
+    """The output of a git command."""
     command = ["git", *arguments]
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 

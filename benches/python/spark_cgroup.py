@@ -13,7 +13,7 @@ _ROOTS = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
 
 
 class Group:
-    """A control group: processes in it, and their children from then on, share a quota."""
+    """A control group: its processes, and their later children, share a quota."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
@@ -21,11 +21,11 @@ class Group:
         self._is_old = (path / "cpu.cfs_quota_us").exists()
 
     def add(self, pid: int) -> None:
-        """Move a process into it. Raises OSError."""
+        """Move a process into the group. Raises OSError."""
         (self._path / "cgroup.procs").write_text(str(pid))
 
     def limit(self, cores: float | None) -> None:
-        """So many cores for all of them together; None for no limit. Raises OSError."""
+        """`cores` for all processes together; None for no limit. Raises OSError."""
         quota = None if cores is None else int(cores * PERIOD_US)
         if self._is_old:
             (self._path / "cpu.cfs_period_us").write_text(str(PERIOD_US))
@@ -34,7 +34,7 @@ class Group:
             (self._path / "cpu.max").write_text(f"{quota or 'max'} {PERIOD_US}")
 
     def remove(self) -> None:
-        """Remove it, once its processes have ended."""
+        """Remove the group after its processes have ended."""
         for _ in range(100):
             with suppress(OSError):
                 self._path.rmdir()
@@ -44,7 +44,7 @@ class Group:
 
 @contextmanager
 def groups(count: int) -> Iterator[list[Group]]:
-    """So many groups. Raises OSError where the system does not allow them: it takes root."""
+    """Make `count` groups. Raises OSError if the system forbids them; they need root."""
     made: list[Group] = []
     root = next(one for one in _ROOTS if (one / "cgroup.procs").exists())
     try:

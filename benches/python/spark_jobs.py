@@ -1,11 +1,11 @@
-"""What the jobs of ``deedbook spark`` cost, beside what Spark and the core do alone.
+"""The cost of the jobs of ``deedbook spark``, next to Spark and the core alone.
 
 Payloads are JSON lines of 200 bytes.
 
-verify   the job, beside the core's own check in one process, of a book with the lines many times
-ingest   files of lines into a book and a WAL (checked to be JSON, synced), beside Spark's text
+verify   the job, next to the core's own check in one process, of a book with the lines many times
+ingest   files of lines into a book and a WAL (checked to be JSON, synced), next to Spark's text
          source into its Parquet sink (neither), both as streams
-export   a book into Parquet (synced) and Delta, beside a stream of it into Spark's Parquet sink
+export   a book into Parquet (synced) and Delta, next to a stream of it into Spark's Parquet sink
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spark_measure import (
 )
 
 TIMES = 20
-"""Of the lines in the book that is verified."""
+"""Repetitions of the lines in the book for verify."""
 
 
 def lines_of(directory: Path, events: int) -> None:
@@ -43,7 +43,7 @@ def lines_of(directory: Path, events: int) -> None:
 
 
 def streamed(rows: Any, out: Path, checkpoint: Path) -> None:
-    """Into Spark's Parquet sink."""
+    """A stream into Spark's Parquet sink."""
     writer = rows.writeStream.format("parquet").option("compression", "none")
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     running = query.start(str(out))
@@ -55,7 +55,7 @@ def streamed(rows: Any, out: Path, checkpoint: Path) -> None:
 def works(
     spark: Any, lines: Path, book: Path, large: Path, out: Path
 ) -> dict[str, Callable[[], object]]:
-    """What is measured, by name. Each begins with nothing at ``out``."""
+    """The measured work, by name. Each function starts with an empty ``out``."""
     from deedbook import Book
     from deedbook.spark import jobs
 
@@ -81,7 +81,7 @@ def works(
 
 
 def checks(events: int) -> dict[str, Callable[[Any], None]]:
-    """Whether the jobs did their work, by their names."""
+    """Checks that the jobs did their work, by name."""
     all_rows = has_rows(events)
     return {
         "the core alone": lambda report: is_verified([report]),

@@ -1,4 +1,4 @@
-"""What the benchmarks of Spark share: a session, what its processes spend, medians, table rows."""
+"""Shared by the benchmarks of Spark: a session, CPU time of processes, medians, table rows."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Events and clusters are made by tests/chaos.
+# tests/chaos makes the events and the clusters.
 sys.path.insert(0, str(Path(__file__).absolute().parents[2] / "tests"))
 
 CORES = 2
 PAYLOAD_BYTES = 200
 BATCH_ROWS = 200_000
-"""Of a batch of a stream."""
+"""Rows of a stream's batch."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of a run."""
 
     events: int
-    """Of 200 bytes, in most logs."""
+    """Events of 200 bytes in most logs."""
     rounds: int
-    """Of which the medians are taken, after one that warms up."""
+    """Rounds for the medians, after one round that warms up."""
     results: Path | None = None
-    """Where pictures go."""
+    """The directory for pictures."""
 
 
 @dataclass(frozen=True)
@@ -40,32 +40,32 @@ class Spent:
     python: float | None = None
     """CPU of Spark's Python workers."""
     jvm: float | None = None
-    """CPU of the JVM, which is driver and executor here."""
+    """CPU of the JVM, here both driver and executor."""
 
     @property
     def cpu(self) -> float:
-        """Of both together."""
+        """CPU of both together."""
         return (self.python or 0.0) + (self.jvm or 0.0)
 
 
 @dataclass
 class Row:
-    """A row of the table: what was measured, by the name of each side, and what is asked of it."""
+    """A row of the table: the measurements by the name of each side, and the required ratio."""
 
     what: str
     sides: Mapping[str, Spent]
-    """Ours, then the peer."""
+    """Our side, then the peer."""
     unit: str
-    """Of the ratio: rows a second, wall, CPU, Python's CPU."""
+    """Unit of the ratio: rows a second, wall, CPU, Python's CPU."""
     ratio: float
     asked: float | None = None
     at_most: bool = False
-    """Else ``asked`` is the least."""
+    """If false, ``asked`` is the minimum."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the ratio is as asked; None where nothing is asked."""
+        """Whether the ratio is as required; None without a requirement."""
         if self.asked is None:
             return None
         shown = round(self.ratio, 2)
@@ -91,7 +91,7 @@ def rate(what: str, ours: str, peer: str, found: Mapping[str, Spent], asked: flo
 def cost(
     what: str, ours: str, peer: str, found: Mapping[str, Spent], unit: str, asked: float
 ) -> Row:
-    """A row of what is spent, at most ``asked`` times what the peer spends."""
+    """A row of costs, at most ``asked`` times the peer's."""
     values = {
         name: {"wall": spent.wall, "CPU": spent.cpu, "Python's CPU": spent.python or 0.0}[unit]
         for name, spent in found.items()
@@ -101,7 +101,7 @@ def cost(
 
 
 def session(master: str = f"local[{CORES}]", **settings: str) -> Any:
-    """A session without noise. Names of settings have ``_`` for ``.``."""
+    """A session without noise. Setting names have ``_`` in place of ``.``."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master)
@@ -142,7 +142,7 @@ def cpu_seconds(root: int) -> dict[str, float]:
 
 
 def spend(work: Callable[[], object], check: Callable[[Any], object] | None = None) -> Spent:
-    """Do it once; afterwards what it returned is checked."""
+    """Do the work once, then check its result."""
     before, begun = cpu_seconds(os.getpid()), time.perf_counter()
     done = work()
     wall, after = time.perf_counter() - begun, cpu_seconds(os.getpid())
@@ -152,7 +152,7 @@ def spend(work: Callable[[], object], check: Callable[[Any], object] | None = No
 
 
 def median(runs: Iterable[Spent]) -> Spent:
-    """Of each of the values by itself."""
+    """The median of each value separately."""
     values = zip(*((one.wall, one.python or 0.0, one.jvm or 0.0) for one in runs), strict=True)
     return Spent(*(statistics.median(column) for column in values))
 
@@ -163,8 +163,8 @@ def medians(
     before: Callable[[], object] = lambda: None,
     checks: Mapping[str, Callable[[Any], object]] | None = None,
 ) -> dict[str, Spent]:
-    """Medians of all, measured in turn; the first round warms up. ``before`` is not measured, nor
-    are the ``checks`` of what was returned, by the names of the measured."""
+    """Medians of all work, in turns; the first round warms up. The times exclude ``before`` and the
+    ``checks`` of the results, which have the names of the work."""
     runs: dict[str, list[Spent]] = {name: [] for name in measured}
     for _ in range(rounds + 1):
         for name, work in measured.items():
@@ -174,12 +174,12 @@ def medians(
 
 
 def is_verified(done: Any) -> None:
-    """Of the job verify: there are logs, and all were checked and are as they should be."""
+    """For the job verify: there are logs, and all passed the check."""
     assert done and all(one.ok for one in done), done
 
 
 def has_rows(rows: int) -> Callable[[Any], None]:
-    """Of the jobs ingest and export: they read so many rows."""
+    """For the jobs ingest and export: they read ``rows`` rows."""
 
     def check(done: Any) -> None:
         assert done.rows == rows, done
@@ -188,7 +188,7 @@ def has_rows(rows: int) -> Callable[[Any], None]:
 
 
 def warm(path: Path) -> None:
-    """Read the files below a path, so that no run waits for the disk more than another."""
+    """Read the files below a path, so that no run waits for the disk longer than another."""
     for file in sorted(path.rglob("*")):
         if file.is_file():
             with file.open("rb", buffering=0) as data:
@@ -197,12 +197,12 @@ def warm(path: Path) -> None:
 
 
 def payloads(count: int) -> Iterator[bytes]:
-    """Of 200 bytes, each another one: equal ones would be a dictionary of one entry to Parquet."""
+    """Payloads of 200 bytes, all different, because Parquet stores equal values once."""
     return (b"%0*d" % (PAYLOAD_BYTES, number) for number in range(count))
 
 
 def book(path: Path, events: int) -> str:
-    """Make a book of so many events of 200 bytes."""
+    """Make a book of ``events`` events of 200 bytes."""
     from deedbook import Book
 
     with Book.create(path, durability="manual") as made:
@@ -212,7 +212,7 @@ def book(path: Path, events: int) -> str:
 
 
 def wal(path: Path, records: int, segment_bytes: int) -> str:
-    """Make a WAL of so many records of 200 bytes."""
+    """Make a WAL of ``records`` records of 200 bytes."""
     from deedbook import Wal
 
     with Wal.create(path, segment_bytes=segment_bytes, durability="manual") as made:
@@ -222,10 +222,9 @@ def wal(path: Path, records: int, segment_bytes: int) -> str:
 
 
 def read_all(frame: Any) -> None:
-    """Read a DataFrame, every column of every row, into nothing."""
+    """Read every column of every row of a DataFrame, and discard them."""
     frame.write.format("noop").mode("append").save()
 
 
 def deedbook(spark: Any, path: str, **options: object) -> Any:
-    """A DataFrame of a log."""
     return spark.read.format("deedbook").options(**options).load(path)

@@ -1,4 +1,4 @@
-"""What reading costs, beside the ceiling of Python sources, Spark's Parquet, and its JSON."""
+"""The cost of reading, next to the ceiling of Python sources, Spark's Parquet, and its JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEGMENTS = {"64 MiB": 64 * MIB, "16 MiB": 16 * MIB, "256 KiB": MIB // 4}
 SMALL_LOGS, SMALL_EVENTS = 500, 100
 MANY_SEGMENTS, SEGMENT_BYTES = 10_000, 4096
 JSON_SHARE = 3
-"""So many fewer Nostr events than events of 200 bytes."""
+"""Events of 200 bytes per Nostr event."""
 
 EVENT = (
     "id string, pubkey string, created_at bigint, kind int, tags array<array<string>>,"
@@ -72,7 +72,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
 
 
 def _range(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
-    """A twentieth of a log that is ten times as long, so that a query's own cost is small."""
+    """A twentieth of a log ten times as long, which makes the fixed cost of a query small."""
     path = book(place / "long", 10 * sizes.events)
     begin = 10 * sizes.events // 2
     end = begin + 10 * sizes.events // 20
@@ -89,7 +89,7 @@ def _range(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
 
 
 def _small(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
-    """Many small logs, and many small segments, beside one log of as many events."""
+    """Many small logs, and many small segments, next to one log of as many events."""
     (place / "small").mkdir()
     for number in range(SMALL_LOGS):
         book(place / "small" / f"log{number}", SMALL_EVENTS)
@@ -145,7 +145,7 @@ def _json(spark: Any, place: Path, sizes: Sizes) -> list[Row]:
         rate("a Book of JSON events", "Book of the lines", "read.json", found, 3.0),
         rate("an event store, typed columns", "event store, typed", "read.json", found, None),
     ]
-    # The store has fewer: what is dropped does not count.
+    # The store has fewer events, and dropped events do not count.
     made_rows[1].ratio *= rows / count
     for row in made_rows:
         row.facts.update(facts)

@@ -1,8 +1,8 @@
 """Time and peak memory of each process: by size, by partitions, and by the number of logs.
 
-The events are synthetic, in the proportions of public Nostr relays; a block of them is repeated.
-Each case has a session of its own, so that peaks are its own, and runs once, when its files were
-read before. Draws spark-sizes.svg.
+The events are synthetic, in the proportions of public Nostr relays; a block of events repeats. Each
+case has its own session, and therefore its own peaks, and runs once, after a read of its files.
+Draws spark-sizes.svg.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from spark_measure import (
 GB = 10**9
 BLOCK_EVENTS = 100_000
 SIZES = (0.1, 1.0, 10.0)
-"""Of a book, in GB."""
+"""Sizes of a book, in GB."""
 PARTITIONS = (8, 64, 512)
-"""Of a book of 1 GB."""
+"""Partitions of a book of 1 GB."""
 LOGS = (1, 100, 10_000)
-"""That have 0.1 GB together."""
+"""Numbers of logs with 0.1 GB in total."""
 DISK_TIMES = 2.5
-"""So many times a book's size must be free, for the table that it is exported to."""
+"""Required free space as a multiple of a book's size, for the exported table."""
 
 
 def case(work: str, path: str, events: int, split_bytes: int | None) -> None:
-    """In a process of its own: do it once, and print seconds and peaks in MB."""
+    """The body of a child process: do the work once, and print seconds and peaks in MB."""
     from deedbook.spark import jobs
 
     spark = session(spark_driver_memory="2g")
@@ -63,7 +63,7 @@ def case(work: str, path: str, events: int, split_bytes: int | None) -> None:
     if work in checks:
         checks[work](done)
     peaks = dict(_peaks(os.getpid()))
-    # What getrusage has of the process is carried over from the one that began it.
+    # Not getrusage, because a process inherits the peak of its parent there.
     peaks["driver's Python"] = _peak_mb(_status(Path("/proc/self")))
     tasks = frame.rdd.getNumPartitions() if work == "read" else None
     spark.stop()
@@ -71,7 +71,7 @@ def case(work: str, path: str, events: int, split_bytes: int | None) -> None:
 
 
 def _peaks(root: int) -> Iterator[tuple[str, int]]:
-    """The greatest peak of resident memory of the JVM, and of the Python workers."""
+    """The highest peak of resident memory of the JVM, and of the Python workers."""
     found = {"JVM": 0, "Python worker": 0}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == root:
@@ -90,7 +90,7 @@ def _peaks(root: int) -> Iterator[tuple[str, int]]:
 
 
 def _status(process: Path) -> dict[str, str]:
-    """What the system says of a process."""
+    """The status that Linux reports for a process."""
     lines = (process / "status").read_text().splitlines()
     return dict(one.split(":", 1) for one in lines if ":" in one)
 
@@ -100,7 +100,7 @@ def _peak_mb(status: Mapping[str, str]) -> int:
 
 
 def run_case(work: str, path: Path, events: int, split_bytes: int | None = None) -> dict[str, Any]:
-    """What a case printed."""
+    """Run a case in a process; returns the printed result."""
     code = "import json, sys, spark_sizes; spark_sizes.case(*json.loads(sys.argv[1]))"
     command = [sys.executable, "-c", code, json.dumps([work, str(path), events, split_bytes])]
     done = subprocess.run(
@@ -109,19 +109,19 @@ def run_case(work: str, path: Path, events: int, split_bytes: int | None = None)
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        start_new_session=True,  # by which its processes are known
+        start_new_session=True,  # identifies the processes of the case
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def fill(path: Path, block: list[bytes], size: float) -> int:
-    """A book of about so many bytes of events; returns how many it has."""
+    """Make a book of about ``size`` bytes of events; returns the number of events."""
     from deedbook import Book
 
     per_block = sum(map(len, block))
     events = 0
-    with Book.create(path, durability="manual") as made:  # synced when closed, or exports wait
+    with Book.create(path, durability="manual") as made:  # synced on close, else exports wait
         while size > 0:
             part = block if size >= per_block else block[: int(len(block) * size / per_block) + 1]
             made.append_many(part)
@@ -131,7 +131,7 @@ def fill(path: Path, block: list[bytes], size: float) -> int:
 
 
 def measure(place: Path, sizes: Sizes) -> list[Row]:
-    """Rows of the table that have no peer: the smallest case of its kind stands beside each."""
+    """Rows of the table without a peer: each compares with the smallest case of its kind."""
     from chaos.inputs.events import Synthetic
 
     scale = sizes.events / 1_000_000
@@ -149,7 +149,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
             found = run_case(work, path, events)
             by_size.setdefault(work, {})[size * scale] = found
             cases.add(work, f"{work}, {size:g} GB", events, found)
-            for made in ("table", "table.jobs"):  # with the checkpoint of the export
+            for made in ("table", "table.jobs"):  # also the checkpoint of the export
                 shutil.rmtree(f"{path}.{made}", ignore_errors=True)
         if size == 1.0:
             bytes_ = (path / "book.log").stat().st_size
@@ -171,7 +171,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
 
 
 def draw(by_size: Mapping[str, Mapping[float, dict[str, Any]]], path: Path) -> None:
-    """Seconds of each kind of work, and peaks of memory over all of them, against size, as SVG."""
+    """Seconds of each kind of work, and peaks of memory for all work, against size, as SVG."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -209,14 +209,14 @@ def draw(by_size: Mapping[str, Mapping[float, dict[str, Any]]], path: Path) -> N
 
 
 class _Cases:
-    """Rows, each beside the first one of its kind."""
+    """Rows; each compares with the first row of its kind."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._firsts: dict[str, tuple[str, Spent, float]] = {}
 
     def add(self, kind: str, name: str, events: int, found: dict[str, Any]) -> None:
-        """A row for a case."""
+        """Add a row for a case."""
         spent = Spent(found["seconds"])
         rate = events / spent.wall
         first, first_spent, first_rate = self._firsts.setdefault(kind, (name, spent, rate))

@@ -1,9 +1,8 @@
-"""What a stream costs: throughput beside the batch read, and a trigger with one new record.
+"""The cost of a stream: throughput next to the batch read, and a trigger with one new record.
 
-Batches of 200,000 rows cannot come near the batch read: for each of them Spark writes its
-checkpoint twice, plans a query and runs it, whatever the source. So the same stream is measured of
-a source of ready-made batches, and of Spark's own Parquet files. What the writes took is a fact of
-the row.
+Batches of 200,000 rows cannot approach the batch read: for each batch Spark writes its checkpoint
+twice, plans a query and runs the query, for any source. For comparison, two more streams run: of
+ready-made batches, and of Spark's own Parquet files. The row also names the time of the writes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ TIMEOUT_SECONDS = 120
 
 
 def stream_all(frame: Any) -> float:
-    """A whole stream in batches, into nothing; returns the seconds of the checkpoint's writes."""
+    """Stream everything in batches, and discard the rows; returns the seconds of checkpoint writes.
+    """
     with tempfile.TemporaryDirectory() as checkpoint:
         query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = query.trigger(availableNow=True).start()
@@ -49,7 +49,7 @@ def stream_all(frame: Any) -> float:
 
 
 def trigger_ms(query: Any, feed: Callable[[], object] | None) -> list[int]:
-    """Milliseconds of each trigger that had exactly one row. Spark's own source feeds itself."""
+    """Milliseconds of each trigger with exactly one row. Spark's own source needs no feed."""
     seen: dict[int, int] = {}
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while len(seen) < TRIGGERS and time.monotonic() < deadline:
@@ -65,7 +65,7 @@ def trigger_ms(query: Any, feed: Callable[[], object] | None) -> list[int]:
 
 
 def one_record(spark: Any, path: str | None) -> Spent:
-    """The median of a trigger with one new record; of Spark's own source where there is no path."""
+    """The median of a trigger with one new record; without a path, of Spark's own source."""
     from deedbook import Book
 
     with tempfile.TemporaryDirectory() as checkpoint:
@@ -92,7 +92,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
     spark = session()
     spark.dataSource.register(ready_source())
     table = str(place / "table")
-    # Of which a batch reads one for each core.
+    # A batch reads one file per core.
     files = CORES * -(-sizes.events // BATCH_ROWS)
     deedbook(spark, path).repartition(files).write.option("compression", "none").parquet(table)
     ours = spark.readStream.format("deedbook").option("maxRowsPerTrigger", BATCH_ROWS).load(path)

@@ -1,11 +1,11 @@
-"""The speed table of Spark: what Deedbook costs there, beside what else there is, in one run.
+"""The speed table of Spark: the cost of Deedbook next to the alternatives, in one run.
 
 ``make bench-spark``, or ``python benches/python/spark_table.py [--quick] [--only read,stream]``:
-about fifteen minutes. Writes spark.json and spark.md, but not with some parts of the table only.
-Each part has a session of its own, on two cores. Two more parts have results of their own, as soon
-as they are done: ``--only workers`` a cluster of confined workers (as root; spark-workers.json, .md
-and .svg), ``--only sizes`` books of up to 10 GB and up to 10,000 logs (25 GB of disk;
-spark-sizes.json, .md and .svg).
+about fifteen minutes. Writes spark.json and spark.md, unless only some parts of the table run. Each
+part has its own session, on two cores. Two more parts write their own results, as soon as they are
+done: ``--only workers`` a cluster of confined workers (as root; spark-workers.json, .md and .svg),
+``--only sizes`` books of up to 10 GB and up to 10,000 logs (25 GB of disk; spark-sizes.json, .md
+and .svg).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spark_measure import Sizes
 
 TABLE = ("read", "tasks", "stream", "write", "jobs")
 SCALING = ("workers", "sizes")
-"""Not without being asked: they take root, or disk."""
+"""Only on request, because they need root, or disk."""
 PARTS = (*TABLE, *SCALING)
 
 
@@ -59,7 +59,7 @@ def run_part(given: argparse.Namespace) -> None:
 
 
 def child(given: argparse.Namespace, part: str, place: Path) -> list[dict[str, Any]]:
-    """The rows of a part, from a process of its own."""
+    """The rows of a part, from its own process."""
     say(f"== {part}")
     own = [sys.executable, __file__, "--part", part, "--dir", str(place)]
     own += ["--events", str(given.events), "--rounds", str(given.rounds)]
@@ -95,7 +95,6 @@ def shown(name: str, side: dict[str, Any]) -> str:
 
 
 def markdown(about: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    """The whole table."""
     machine, run = about["machine"], about["run"]
     head = [
         "# Deedbook in Spark, measured",
@@ -122,7 +121,7 @@ def markdown(about: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 
 
 def report(given: argparse.Namespace, name: str, parts: Sequence[str]) -> None:
-    """Measure parts, and write them into the files of one name."""
+    """Measure parts, and write them into the files with one name."""
     import pyspark
 
     place = data_dir(given.dir)
@@ -138,7 +137,7 @@ def report(given: argparse.Namespace, name: str, parts: Sequence[str]) -> None:
             "rounds": given.rounds,
         },
     }
-    if given.results is not None:  # a part draws into it
+    if given.results is not None:  # a part draws here
         given.results.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for part in parts:
@@ -148,14 +147,14 @@ def report(given: argparse.Namespace, name: str, parts: Sequence[str]) -> None:
     text = markdown(about, rows)
     print(text)
     found = json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False)
-    # Some parts of the table must not replace the whole, where no other place was named.
+    # Some parts of the table must not replace the whole table, unless another directory is named.
     is_partial = name == "spark" and set(parts) != set(TABLE)
     results = None if is_partial and given.results == RESULTS else given.results
     write(results, {f"{name}.json": found + "\n", f"{name}.md": text})
 
 
 def main() -> None:
-    """Measure all parts of the table, or those that are named."""
+    """Measure all parts of the table, or only the named parts."""
     given = arguments()
     if given.part is not None:
         run_part(given)

@@ -1,4 +1,4 @@
-"""What a small task costs: with and without freezing, through TCP and Unix sockets."""
+"""The cost of a small task: with and without freezing, through TCP and Unix sockets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from spark_measure import PAYLOAD_BYTES, Row, Sizes, book, cost, deedbook, media
 
 BLOCK_BYTES = 64 << 10
 BLOCKS = 132
-"""Which become about a hundred tasks: a part ends at the first border after its size."""
+"""The blocks become about a hundred tasks: a part ends at the first border after its size."""
 
 
 def plain_source() -> Any:
-    """Deedbook's source without what it does once per worker."""
+    """Deedbook's source without its work once per worker."""
     from pyspark_deedbook import DefaultSource
 
     class Plain(DefaultSource):
@@ -43,7 +43,7 @@ def plain_source() -> Any:
 
 
 def nothing_source() -> Any:
-    """A source of as many tasks, given as an option, each of which yields one row."""
+    """A source with as many tasks as its option names; each task yields one row."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Reader(DataSourceReader):

@@ -1,9 +1,9 @@
-"""What more workers bring: a standalone cluster of 1, 2, 4 and 8, each with a fifth of a core.
+"""The gain of more workers: a standalone cluster of 1, 2, 4 and 8, each with a fifth of a core.
 
 Rows a second against one worker, the share that does not become shorter (fitted: seconds are
-``serial + parallel / workers``), and what Spark does in it: before the first stage (planning),
-between stages, and after the last one (commit, checkpoint). The driver has no quota, but shares
-the machine. Draws spark-workers.svg.
+``serial + parallel / workers``), and the steps of Spark: before the first stage (planning), between
+stages, and after the last stage (commit, checkpoint). The driver has no quota, but shares the
+machine. Draws spark-workers.svg.
 """
 
 from __future__ import annotations
@@ -39,37 +39,35 @@ from chaos.kills.cluster import standalone_cluster
 WORKERS = (1, 2, 4, 8)
 QUOTA_CORES = 0.2
 READ_TIMES = 4
-"""Of the events of the table, so that eight workers have enough to do."""
+"""Multiple of the table's events, so that eight workers have enough to do."""
 VERIFY_TIMES = 40
 SOME_TIMES = 2
 WAVES = 4
-"""Tasks for each worker."""
 ASKED = {"read": 0.75, "verify": 0.75, "write": 0.6}
-"""Of linear, by eight workers."""
+"""Required share of linear, by eight workers."""
 LINEAR_MAX = 1.1
-"""Above, one worker was slower than the work explains, and the ratio says nothing."""
+"""Above this, one worker was slower than the work explains, and the ratio means nothing."""
 Check = Callable[[Any], object]
 Checks = Mapping[str, Check]
-"""Of what was returned, by the name of the work; not measured."""
+"""Checks of the results, by the name of the work; not measured."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds of one run, and where they went."""
+    """Seconds of one run, and of its steps."""
 
     wall: float
     planning: float
     stages: float
     between: float
     ending: float
-    """After the last stage."""
 
 
 def stages_since(spark: Any, begun: datetime) -> list[tuple[datetime, datetime]]:
-    """Begins and ends of the stages that ran since then, by Spark's own interface."""
+    """Begins and ends of the stages since ``begun``, by Spark's own interface."""
     context = spark.sparkContext
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages?status=complete"
-    for _ in range(50):  # what it tells comes a little later
+    for _ in range(50):  # the interface lags a little
         with urllib.request.urlopen(url, timeout=120) as answer:
             found = [
                 tuple(_time(stage[name]) for name in ("submissionTime", "completionTime"))
@@ -89,7 +87,7 @@ def _time(text: str) -> datetime:
 
 
 def timed(spark: Any, work: Callable[[], object], check: Check | None) -> Run:
-    """Run it once, look where the time went, and check what it returned."""
+    """Run the work once, split the time, and check the result."""
     begun = datetime.now(timezone.utc)
     clock = time.perf_counter()
     done = work()
@@ -100,7 +98,7 @@ def timed(spark: Any, work: Callable[[], object], check: Check | None) -> Run:
 
 
 def parted(spark: Any, begun: datetime, wall: float) -> Run:
-    """Where the seconds of a run went that began then."""
+    """The steps of a run that began at ``begun``."""
     # Spark's times have milliseconds.
     stages = stages_since(spark, begun.replace(microsecond=begun.microsecond // 1000 * 1000))
     if not stages:
@@ -115,7 +113,7 @@ def parted(spark: Any, begun: datetime, wall: float) -> Run:
 
 
 def works(spark: Any, place: Path, workers: int) -> dict[str, tuple[str, Callable[[], object]]]:
-    """What is measured, by name, and what it reads. Each begins with nothing at ``out``."""
+    """The measured work and its input, by name. Each function starts without ``out``."""
     from deedbook.spark import jobs
 
     out = str(place / "out")
@@ -141,7 +139,8 @@ def works(spark: Any, place: Path, workers: int) -> dict[str, tuple[str, Callabl
 def of_workers(
     master: str, place: Path, confined: list[Group], workers: int, rounds: int, checks: Checks
 ) -> dict[str, list[Run]]:
-    """The runs with so many workers: warmed up without a quota, then measured with it."""
+    """The runs with ``workers`` workers: a warm-up without a quota, then the measurements with it.
+    """
     spark = session(
         master,
         spark_cores_max=str(workers),
@@ -209,7 +208,7 @@ def measure(place: Path, sizes: Sizes) -> list[Row]:
 
 
 def _table(path: Path, events: int) -> None:
-    """A Parquet table of payloads, written on this machine's cores."""
+    """A Parquet table of payloads, written with all cores."""
     from spark_write import PAYLOAD
 
     spark = session()
@@ -219,7 +218,7 @@ def _table(path: Path, events: int) -> None:
 
 
 def row(name: str, runs: Mapping[int, list[Run]]) -> Row:
-    """What eight workers bring, and the serial share."""
+    """The gain of eight workers, and the serial share."""
     seconds = {
         workers: statistics.median(run.wall for run in ones) for workers, ones in runs.items()
     }

@@ -1,8 +1,8 @@
-"""What writing costs: a Book and a WAL beside Spark's own Parquet, from the same input.
+"""The cost of writing: a Book and a WAL next to Spark's own Parquet, from the same input.
 
 Batch: an uncompressed Parquet table of 200-byte payloads is written as Parquet, Book and WAL.
-Stream: a Book is streamed into Parquet and into a Book, 200,000 rows a batch. Deedbook syncs what
-it writes; Spark's Parquet does not.
+Stream: a Book is streamed into Parquet and into a Book, 200,000 rows a batch. Deedbook syncs its
+output; Spark's Parquet does not.
 """
 
 from __future__ import annotations

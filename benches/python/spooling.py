@@ -1,4 +1,4 @@
-"""Every spool in turn, then the ledger by itself: reading, sending, memory."""
+"""Every spool in turn, then the ledger alone: reading, sending, memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 HEADER_BYTES = 8
-"""What a record of a ledger has beside its payload."""
+"""Bytes of a ledger's record in addition to its payload."""
 
 BATCH = f"append in batches of {PART}, surviving kill -9"
 READ = "read a batch of 475 KB as a request's body, again and again"
@@ -32,7 +32,7 @@ TAKE = "fetch, read and remove batches of 475 KB"
 FILL = "append to a backlog that grows to"
 SEND = "send batches of 475 KB on loopback"
 BEGUN = "before it began"
-"""What the same process took before, the interpreter and the modules."""
+"""Memory of the process before the work, for the interpreter and the modules."""
 
 OUR_ENDPOINT = "the test endpoint, which parses every event"
 COUNTING = "a server that only reads"
@@ -49,12 +49,12 @@ def streamed(total: int) -> str:
 
 
 class Spools(Peers):
-    """The measurements that are made for every spool."""
+    """The measurements of every spool."""
 
     turns = 0
 
     def run(self, repetition: int, durable: int, threads: int = 0, tasks: int = 0) -> None:
-        """One repetition of everything; threads and tasks are not for spools."""
+        """One repetition of all measurements; spools ignore threads and tasks."""
         spools = [kind for kind in self.stores if issubclass(kind, Spool)]
         self.turn(repetition, BATCH, self.batch, [kind for kind in spools if kind.batches])
         self.turn(repetition, EACH, self.each)
@@ -74,11 +74,11 @@ class Spools(Peers):
         measure: Callable[[type[Store], Path], None],
         stores: Iterable[type[Store]] | None = None,
     ) -> None:
-        """As the peers' turn, but what they wrote is emptied only, and removed after the run.
+        """The same as the peers' turn, but only empty the files, and remove them after the run.
 
-        ext4 does not use an inode again for one to five minutes after its file was removed, and
-        each creation of a file passes over such inodes: a ledger has many files, and would pay
-        for those of the store before it.
+        ext4 reuses the inode of a removed file only after one to five minutes, and creating a file
+        passes over each such inode. A ledger has many files, and would pay for the files of the
+        store before.
         """
         self.turns += 1
 
@@ -95,7 +95,7 @@ class Spools(Peers):
         super().turn(repetition, title, measure_there, stores)
 
     def share(self, kind: type[Store]) -> list[bytes]:
-        """The events that a spool is given."""
+        """The events for a spool."""
         assert issubclass(kind, Spool)
         return self.jams[: kind.given(len(self.jams))]
 
@@ -106,7 +106,7 @@ class Spools(Peers):
         self.fill(kind, path, EACH)
 
     def fill(self, kind: type[Store], path: Path, measure: str) -> None:
-        """Append, in batches or one by one, and count what is there afterwards."""
+        """Append, in batches or one by one, and count the events in the store."""
         jams = self.share(kind)
         self.settle()
         store = kind(path, self.keys)
@@ -119,7 +119,7 @@ class Spools(Peers):
         store.close()
 
     def read(self, kind: type[Store], path: Path) -> None:
-        """Bytes per second of one batch, read from memory and made a body again and again."""
+        """Bytes per second of one batch, read from memory and made a body repeatedly."""
         count = BATCH_BYTES // (len(self.jams[0]) + HEADER_BYTES)
         store = kind(path, self.keys)
         assert isinstance(store, Spool)
@@ -139,7 +139,7 @@ class Spools(Peers):
 
 
 def fill_ledger(path: Path, event: bytes, total: int, batch_bytes: int = BATCH_BYTES) -> int:
-    """Append so many bytes of equal events; how many those are."""
+    """Append about ``total`` bytes of equal events; returns the number of events."""
     from deedbook import Ledger
 
     count = total // (len(event) + HEADER_BYTES)
@@ -150,7 +150,7 @@ def fill_ledger(path: Path, event: bytes, total: int, batch_bytes: int = BATCH_B
 
 @contextmanager
 def served(*command: str) -> Iterator[str]:
-    """Run a server that prints its port or its URL first, until the end of the block."""
+    """Run a server, which prints its port or its URL first, until the end of the block."""
     with subprocess.Popen(
         [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
@@ -165,7 +165,7 @@ def served(*command: str) -> Iterator[str]:
 
 @contextmanager
 def both_servers() -> Iterator[dict[str, str]]:
-    """The URLs of the servers that batches are sent to."""
+    """The URLs of the servers that receive batches."""
     clients = str(Path(__file__).with_name("http_clients.py"))
     with (
         served(str(Path(__file__).parents[2] / "examples" / "endpoint.py"), "--quiet") as endpoint,
@@ -175,7 +175,7 @@ def both_servers() -> Iterator[dict[str, str]]:
 
 
 def take(figures: Figures, place: Path, event: bytes, batches: int) -> None:
-    """Bytes per second of the whole way of a batch, with no request in it."""
+    """Bytes per second of a batch from fetch to removal, without a request."""
     from deedbook import Ledger
 
     path, total = place / "take", 0
@@ -195,7 +195,7 @@ def take(figures: Figures, place: Path, event: bytes, batches: int) -> None:
 
 
 def send(figures: Figures, place: Path, event: bytes, batches: int, urls: dict[str, str]) -> None:
-    """Events per second that a sender brings from a ledger to a server in another process."""
+    """Events per second of a sender from a ledger to a server in another process."""
     from deedbook import Ledger
     from deedbook.http import AsyncSender, Sender
 
@@ -245,7 +245,7 @@ def measure_memory(
 
 
 def peak(figures: Figures, measure: str, what: str, path: Path, url: str = "") -> None:
-    """Note the peak of a process of its own, whole, with the interpreter; then remove the data."""
+    """Record the peak of a new process, with the interpreter; then remove the data."""
     command = [sys.executable, str(CHILD), what, str(path), *([url] if url else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     shutil.rmtree(path)

@@ -1,7 +1,7 @@
-"""Where events wait until they are sent: the ledger, and what people use in its place.
+"""Spools, the stores of unsent events: the ledger, and the alternatives.
 
 An event is a JSON object. Each spool is used as its documentation shows, in its default form and,
-where that is not the same, in the quickest form whose events survive kill -9.
+if this differs, in the fastest form whose events survive kill -9.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stores import PART, Jams, OwnStore, Sqlite, Store, parts
 from deedbook import Durability
 
 BATCH_BYTES = 475_000
-"""What the services take in one request, and the ledger's default size of a file."""
+"""The services' limit for one request, and the ledger's default size of a file."""
 BLOCK_BYTES = 1 << 16
-"""A body is read in blocks of this size."""
+"""A reader's block of a body."""
 
 
 def events(count: int, size: int, seed: int) -> list[bytes]:
-    """JSON objects of so many bytes each, none like another."""
+    """Different JSON objects of ``size`` bytes each."""
     random = Random(seed)
     made = []
     for number in range(count):
@@ -37,31 +37,31 @@ def events(count: int, size: int, seed: int) -> list[bytes]:
 
 
 class Spool(Store):
-    """A store of events. Its payloads are given once, in order: the oldest first."""
+    """A store of events, which returns its payloads once and in order, the oldest first."""
 
     checks = "nothing"
     power: ClassVar[str] = "what the system had not written"
-    """What a power cut takes of events that were appended one by one."""
+    """The loss of events after a power cut, if they were appended one by one."""
     slowness: ClassVar[int] = 1
-    """It is given this part of the events only, so that a run ends."""
+    """The spool gets this part of the events, so that a run ends."""
     batches: ClassVar[bool] = True
-    """Whether it takes several events in one call or transaction."""
+    """Whether a call or transaction can have several events."""
     syncs: ClassVar[bool] = True
-    """Whether an event can be had on stable storage before the next one."""
+    """Whether an event can be on stable storage before the next event."""
 
     read_mode: ClassVar[str | None] = None
-    """How a request's body is read, if it is measured."""
+    """The way to read a request's body, if it is measured."""
 
     @classmethod
     def given(cls, events: int) -> int:
-        """How many of so many events it is given."""
+        """The number of events for this spool, of ``events``."""
         return events // cls.slowness
 
     def last(self) -> int:
         return sum(1 for _ in self.jams())
 
     def body(self, count: int) -> int:
-        """Read the oldest `count` events as a JSON array, as a request needs it; its bytes."""
+        """Read the oldest `count` events as the JSON array of a request; returns the bytes."""
         return len(b"[%b]" % b",".join(islice(self.jams(), count)))
 
 

@@ -1,15 +1,15 @@
-//! Synthetic events: each follows a real one in kind, tags and time. A real author, and a real
-//! value of a tag, stands for many, so that the shares of the busy and the rare stay as they are.
+//! Synthetic events: each follows a real event in kind, tags and time. A real author, and a real value of a tag, stands
+//! for many synthetic ones, so that the shares of busy and rare authors stay the same.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
-/// How many of the synthetic events of an author come from each of the real one's.
+/// Synthetic events of one author per event of the real author.
 const EVENTS_PER_REAL: usize = 8;
 const MONTH: u64 = 30 * 86_400;
 
-/// What an index knows of an event.
+/// The fields of an event that an index stores.
 pub struct Event {
     pub id: [u8; 32],
     pub author: [u8; 8],
@@ -18,7 +18,7 @@ pub struct Event {
     pub tags: Vec<(u8, [u8; 8])>,
 }
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -39,7 +39,7 @@ impl Numbers {
     }
 }
 
-/// `count` events after the real ones in a file of JSON lines.
+/// `count` events modelled on the real events in a file of JSON lines.
 pub fn synthetic(real: &Path, count: usize) -> Vec<Event> {
     let text = std::fs::read_to_string(real).expect("the real events");
     let real: Vec<serde_json::Value> =

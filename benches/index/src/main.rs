@@ -1,4 +1,4 @@
-//! The event store's index, then fjall beside redb under the same keys.
+//! The event store's index, then fjall next to redb with the same keys.
 //!
 //! `cargo run --release -- EVENTS.jsonl [COUNT] [BATCH]`: a table on standard output.
 
@@ -45,7 +45,7 @@ fn entries_per_event(events: &[Event]) -> f64 {
     5.0 + events.iter().map(|event| event.tags.len()).sum::<usize>() as f64 / events.len() as f64
 }
 
-/// Fill a store, and die without closing it.
+/// Fill a store, and abort without closing it.
 fn die_filling<S: Store>(dir: &Path, events: &[Event], batch: usize) -> ! {
     fill(&S::open(dir), events, batch);
     std::process::abort();
@@ -139,7 +139,7 @@ fn span(table: usize, parts: &[&[u8]]) -> Span {
     (table, from, end)
 }
 
-/// The newest [`LIMIT`] of some ranges, each looked up by its id.
+/// The newest [`LIMIT`] entries of some ranges, each looked up by its id.
 fn time(
     name: &str,
     view: &impl View,
@@ -180,7 +180,7 @@ fn report(name: &str, mut took: Vec<Duration>, found: usize) {
     println!("  {name:<17} {:>9.0} us p50, {:.0} us p99 ({mean:.1} found)", us(50), us(99));
 }
 
-/// The processor's time that this thread had: others on the machine do not count.
+/// Processor time of this thread; other work on the machine does not count.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     stat.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::facts::median;
 use crate::stores::Done;
 
-/// What one store reached in one row.
+/// The result of one store in one row.
 pub struct Figure {
     pub row: String,
     pub store: &'static str,
     pub unit: Unit,
     /// In the order of the rounds.
     pub runs: Vec<f64>,
-    /// The same by processor time, where it says something.
+    /// The same by processor time, if processor time is meaningful.
     pub by_cpu: Vec<f64>,
 }
 
@@ -26,7 +26,7 @@ pub enum Unit {
     Megabytes,
 }
 
-/// All of them, in the order in which their rows began.
+/// All figures, in the order in which their rows began.
 #[derive(Default)]
 pub struct Figures(pub Vec<Figure>);
 
@@ -85,7 +85,7 @@ impl Figure {
     }
 }
 
-/// More digits than these are not measured.
+/// Digits beyond these are noise.
 fn round(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap()
 }

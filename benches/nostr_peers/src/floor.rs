@@ -1,4 +1,4 @@
-//! What the disk alone allows: a plain file of as many bytes as a store wrote, in the same minute.
+//! The limit of the disk: a plain file of as many bytes as a store wrote, in the same minute.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use crate::stores::{Done, timed};
 
-/// How the figures name it.
+/// The name in the figures.
 pub const PLAIN_FILE: &str = "a plain file";
 const PIECE: usize = 1 << 20;
 
-/// Bytes that this process has given to the disk, as Linux counts them; 0 where it does not say.
+/// Bytes that this process has written to the disk, as Linux counts; 0 if Linux does not report them.
 pub fn written() -> u64 {
     let counters = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = counters.lines().find_map(|line| line.strip_prefix("write_bytes: "));
     line.and_then(|bytes| bytes.parse().ok()).unwrap_or_default()
 }
 
-/// Write `bytes` into a file, and sync it once, at the end: nothing that keeps `count` events in so
-/// many bytes can be quicker.
+/// Write `bytes` into a file, with one sync at the end. No store that keeps `count` events in as many bytes can be
+/// faster.
 pub fn plain_file(path: &Path, bytes: u64, count: usize) -> Done {
     let piece = vec![0x5a; PIECE];
     let (done, ()) = timed(count, || {

@@ -1,10 +1,10 @@
-//! The event store beside SQLite and rust-nostr's databases, all in one run.
+//! The event store next to SQLite and rust-nostr's databases, all in one run.
 //!
-//! `cargo run --release --manifest-path benches/nostr_peers/Cargo.toml`: `nostr.json` and `nostr.md` of
-//! `benches/results`; `benches/python/nostr.py` draws `nostr.svg` from the former. Options: `--quick`,
-//! `--dir DIR` (on a disk; by default the repository's `target`), `--results DIR`.
-//! `DEEDBOOK_BENCH_EVENTS` is the number of synthetic events (500,000); queries are asked of twice as
-//! many. With 500,000 it takes about ten minutes on two idle cores, and 20 GB of disk.
+//! `cargo run --release --manifest-path benches/nostr_peers/Cargo.toml` writes `nostr.json` and `nostr.md` of
+//! `benches/results`. `benches/python/nostr.py` draws `nostr.svg` from `nostr.json`. Options: `--quick`, `--dir DIR`
+//! (on a disk; by default the repository's `target`), `--results DIR`. `DEEDBOOK_BENCH_EVENTS` is the number of
+//! synthetic events (500,000); the queries run on twice as many. A run with 500,000 takes about ten minutes on two idle
+//! cores, and 20 GB of disk.
 
 #[path = "../../common/facts.rs"]
 mod facts;
@@ -30,7 +30,7 @@ struct Arguments {
     quick: bool,
     events: usize,
     dir: PathBuf,
-    /// Nowhere if the run is quick or of another size and this was not given.
+    /// None if the run is quick or of another size and the option is missing.
     results: Option<PathBuf>,
 }
 

@@ -1,13 +1,13 @@
-//! The run: what is measured, in which order.
+//! The order of the measurements in a run.
 //!
-//! 1. Each store imports the events, and is closed. After ours, and after each compaction, a plain file
-//!    of as many bytes is written.
-//! 2. Rounds, in which the stores take turns: open, scan, find by id; ours alone is walked to Arrow and
-//!    through maps, and compacted, a copy each time. A copy of ours as a kill would leave it is opened, and
-//!    the real events are imported with their signatures, into another store each time.
-//! 3. Each store imports as many again.
-//! 4. Every question is asked of every store, and the answers are compared with ours. Then rounds, in
-//!    which the stores take turns with each question.
+//! 1. Each store imports the events and closes. After our import, and after each compaction, the run writes a plain
+//!    file of as many bytes.
+//! 2. Rounds, in which the stores take turns: open, scan, find by id. Only for our store: walks to Arrow and through
+//!    maps, and compaction, each time of a copy. The run also opens a copy of our files as a kill would leave them, and
+//!    imports the real events with their signatures, each time into a new store.
+//! 3. Each store imports as many events again.
+//! 4. Every store answers every question, and the run compares the answers with ours. Then rounds, in which the stores
+//!    take turns with each question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,30 +38,30 @@ pub const ARROW_MAPPED: &str = "scan to Arrow, through maps";
 pub const ROUNDS: usize = 3;
 const FINDS: usize = 20_000;
 const QUESTIONS: usize = 300;
-/// A store that takes longer for all of one question is asked fewer of them, but not fewer than these.
+/// A store that takes longer for all filters of one question gets fewer of them, but at least `QUESTIONS_MIN`.
 const QUESTION_TIME: Duration = Duration::from_secs(5);
 const QUESTIONS_MIN: usize = 5;
-/// Of fewer answers there is no percentile 99.
+/// Fewer answers than these have no percentile 99.
 const ANSWERS_FOR_P99: usize = 100;
 
-/// What came of it.
+/// The results of a run.
 #[derive(Default)]
 pub struct Measured {
     pub figures: Figures,
     /// Events in each store that count, at the first size.
     pub stored: BTreeMap<&'static str, usize>,
-    /// Kinds of events that count for us and that another store does not have.
+    /// Kinds of events that our store counts and another store lacks.
     pub lacking: BTreeMap<&'static str, BTreeSet<u16>>,
-    /// Of what is measured at the first size, how many by kind and by day since 1970.
+    /// Events of the first size by kind, and by day since 1970.
     pub kinds: BTreeMap<u16, u64>,
     pub days: BTreeMap<u32, u64>,
-    /// By question: events of an answer, on average.
+    /// By question: the mean number of events in an answer.
     pub found: Vec<(&'static str, f64)>,
-    /// What was opened after a kill: entries of the write-ahead log since the last checkpoint.
+    /// Entries of the write-ahead log since the last checkpoint, in the store opened after a kill.
     pub replayed: u64,
-    /// What ours gave to the disk during the import.
+    /// Bytes that our store wrote to the disk during the import.
     pub import_bytes: u64,
-    /// Where a store was asked fewer times: question, store, how many.
+    /// Questions that a store answered fewer times: question, store, times.
     pub fewer: Vec<(&'static str, &'static str, usize)>,
 }
 
@@ -115,7 +115,7 @@ fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, measured: &mut 
     }
 }
 
-/// The rate at which the disk alone takes what a store wrote.
+/// The rate at which the disk alone writes the bytes of a store.
 fn floor(dir: &Path, row: &str, bytes: u64, count: usize, figures: &mut Figures) {
     if bytes > 0 {
         settle();
@@ -123,7 +123,7 @@ fn floor(dir: &Path, row: &str, bytes: u64, count: usize, figures: &mut Figures)
     }
 }
 
-/// Open what a kill now would leave: the files as they are.
+/// Open a copy of the files as a kill would leave them now.
 fn killed(dir: &Path, measured: &mut Measured) {
     let copy = dir.with_extension("killed");
     copy_all(dir, &copy);
@@ -136,7 +136,7 @@ fn killed(dir: &Path, measured: &mut Measured) {
     std::fs::remove_dir_all(&copy).unwrap();
 }
 
-/// Walk all events of ours, as events and to Arrow, by reads and through maps.
+/// Walk all events of our store, as events and to Arrow, by reads and through maps.
 fn walking(dir: &Path, figures: &mut Figures) {
     let walk = |store: &EventStore| store.iter(Include::Live, OnCorrupt::Raise).unwrap();
     let arrow = |store: &EventStore| {
@@ -157,7 +157,7 @@ fn walking(dir: &Path, figures: &mut Figures) {
     }
 }
 
-/// Import the real events, whose signatures are true.
+/// Import the real events, because only their signatures are valid.
 fn signatures(real: &[Event], place: &Path, figures: &mut Figures) {
     let mut lines = Vec::new();
     for event in real {
@@ -211,11 +211,11 @@ fn reading(dirs: &[PathBuf], measured: &mut Measured) {
             figures.rate(FIND, kind.name, timed(wanted.len(), find).0);
         }
     }
-    // rust-nostr's have rules of their own for a few kinds.
+    // rust-nostr's databases have their own rules for a few kinds.
     assert_eq!(measured.stored[OURS], measured.stored[KINDS[1].name], "events of SQLite");
 }
 
-/// Count, and give the ids and kinds of the events that count.
+/// Count the events, and return the ids and kinds of the events that count.
 fn look(dir: &Path, measured: &mut Measured) -> Vec<(Id, u16)> {
     let store = EventStore::append_to(dir).unwrap();
     let census = store.census().unwrap();
@@ -270,7 +270,7 @@ fn asking(dirs: &[PathBuf], questions: Vec<Question>, measured: &mut Measured) {
     }
 }
 
-/// Hold the answers of each store against ours; how many each gave in time.
+/// Compare the answers of each store with ours; returns how many answers each store gave in time.
 fn compare(
     stores: &[Box<dyn Store>],
     question: &Question,
@@ -301,7 +301,8 @@ fn compare(
     counts
 }
 
-/// Whether two answers have the same events; if any of the last second will do, as many of it.
+/// Whether two answers have the same events. Unless `exactly`, the events of the last second may differ, but not their
+/// number.
 fn same(ours: &[Found], theirs: &[Found], exactly: bool) -> bool {
     let last = ours.iter().map(|found| found.at).min();
     let set = |answer: &[Found]| {
@@ -312,7 +313,7 @@ fn same(ours: &[Found], theirs: &[Found], exactly: bool) -> bool {
     ours.len() == theirs.len() && last == end && set(ours) == set(theirs)
 }
 
-/// What others left unwritten must not be written by what is measured now.
+/// Write the unwritten pages of earlier work now, so that the next measurement does not wait for them.
 fn settle() {
     // SAFETY: a system call without arguments.
     unsafe { libc::sync() };
@@ -330,7 +331,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// What the files below take of the disk.
+/// Disk space of the files below a directory.
 fn size(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries

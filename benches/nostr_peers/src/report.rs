@@ -1,4 +1,4 @@
-//! The figures as JSON and as tables: ours beside the best peer, and everything measured.
+//! The figures as JSON and as tables: our store next to the best peer, and all measurements.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use crate::measure::{
 };
 use crate::stores::{KINDS, OURS};
 
-/// What has to be known to read the figures.
+/// Facts that a reader of the figures needs.
 pub struct About {
     pub quick: bool,
     pub events: usize,
@@ -25,7 +25,7 @@ pub struct About {
     pub seconds: u64,
 }
 
-/// The least rate, or the longest time in ms, that is asked of a row.
+/// The required rate, or the longest allowed time in ms, of a row.
 const REQUIRED: [(&str, f64); 6] =
     [(IMPORT, 2e5), (SCAN, 5e5), (ARROW, 2e6), (ARROW_MAPPED, 2e6), (COMPACT, 2e5), (OPEN, 50.0)];
 
@@ -123,7 +123,7 @@ fn compared(figures: &Figures, row: &str) -> Option<String> {
     Some(format!("| {row} | {ours} | {peer} | {by} | {required} | {met} |\n"))
 }
 
-/// Ours beside what the disk alone allows.
+/// Our rate next to the rate of the disk alone.
 fn beside_floor(figures: &Figures, row: &str) -> Option<String> {
     let (ours, floor) = (figures.find(row, OURS)?, figures.find(row, PLAIN_FILE)?);
     let (ours, floor) = (ours.median(), floor.median());
@@ -137,7 +137,7 @@ fn beside_floor(figures: &Figures, row: &str) -> Option<String> {
     ))
 }
 
-/// How each store was used for the figures.
+/// The use of each store in the measurements.
 fn details(text: &mut String, measured: &Measured) {
     text.push_str("| store | version | import | events that count |\n|---|---|---|---|\n");
     for kind in &KINDS {
@@ -195,7 +195,7 @@ fn everything(text: &mut String, figures: &Figures) {
     }
 }
 
-/// Everything, for the picture and for comparing runs.
+/// All figures, for the picture and for comparing runs.
 pub fn json(measured: &Measured, about: &About) -> String {
     let stores = KINDS.iter().map(|kind| {
         let facts = json!({

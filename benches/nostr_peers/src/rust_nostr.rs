@@ -1,4 +1,4 @@
-//! rust-nostr's databases, through the asynchronous interface that they share.
+//! rust-nostr's databases, through their shared asynchronous interface.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -23,10 +23,10 @@ use crate::lines::parsed;
 use crate::stores::{Done, Found, Lines, Store, timed};
 
 const SQLITE_NAME: &str = "events.db";
-/// Events that nostr-sqlite stores by itself, with a sync each.
+/// Events that nostr-sqlite stores itself, with a sync each.
 const EACH: usize = 2000;
 
-/// What nostr-sqlite would have stored, from the tables of plain SQLite.
+/// Copies the events that nostr-sqlite would have stored from the tables of plain SQLite.
 const FILL: &str = "
     DELETE FROM event_tags WHERE event_id NOT IN (SELECT id FROM plain.events);
     DELETE FROM events WHERE id NOT IN (SELECT id FROM plain.events);
@@ -39,7 +39,7 @@ const FILL: &str = "
 
 pub struct RustNostr {
     dir: PathBuf,
-    /// None while the files are filled.
+    /// None during the copy into the files.
     database: Option<Box<dyn NostrDatabase>>,
     import: fn(&mut Self, &Lines<'_>) -> Done,
 }
@@ -97,7 +97,7 @@ impl Store for RustNostr {
     }
 }
 
-/// Many are given at a time: its thread stores those that wait in one transaction.
+/// Saves many events at a time: the thread of nostr-lmdb stores all waiting events in one transaction.
 fn import_at_once(store: &mut RustNostr, lines: &Lines<'_>) -> Done {
     let save = |events: Vec<Event>| {
         let saved = join_all(events.iter().map(|event| store.database().save_event(event)));
@@ -106,8 +106,8 @@ fn import_at_once(store: &mut RustNostr, lines: &Lines<'_>) -> Done {
     timed(lines.ids.len(), || parsed(lines.path, checked, save)).0
 }
 
-/// A transaction an event, so that it would take minutes: the last events only, the others are copied
-/// from plain SQLite's tables before.
+/// nostr-sqlite needs a transaction per event, minutes for all. Only the last events are measured; a copy from plain
+/// SQLite's tables brings the others first.
 fn import_one_by_one(store: &mut RustNostr, lines: &Lines<'_>) -> Done {
     let each = EACH.min(lines.ids.len() / 4);
     let (_, later) = lines.ids.split_at(lines.ids.len() - each);
@@ -143,12 +143,12 @@ fn open_sqlite(dir: &Path) -> Box<dyn NostrDatabase> {
     Box::new(wait(built).unwrap())
 }
 
-/// nostr-lmdb leaves its files open as long as the process lives, so that opening again would measure
-/// nothing. Its options give the same handle once more, and that one can be closed.
+/// nostr-lmdb keeps its files open until the process ends, and opening open files measures nothing. The library returns
+/// the same handle for the same options, and closing this handle works.
 fn close_lmdb(dir: &Path) {
     let mut options = EnvOpenOptions::new();
     options.max_dbs(12).max_readers(126).map_size(32 << 30);
-    // SAFETY: the files are open already, and nothing but LMDB changes them.
+    // SAFETY: the files are open already, and only LMDB changes them.
     let env = unsafe { options.flags(EnvFlags::NO_TLS).open(dir) }.unwrap();
     env.prepare_for_closing().wait();
 }

@@ -1,5 +1,5 @@
-//! Plain SQLite with what a relay needs: the indexes of NIP-01's filters, replaceable and addressable
-//! events, deletion requests.
+//! Plain SQLite with the needs of a relay: the indexes of NIP-01's filters, replaceable and addressable events,
+//! deletion requests.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::stores::{Done, Found, Lines, Store, timed};
 /// The file in the store's directory.
 pub const NAME: &str = "events.db";
 
-/// As much cache as our index has; a checkpoint as seldom as ours.
+/// As much cache as our index has, and checkpoints as rare as ours.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
@@ -117,7 +117,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-/// One statement for a filter with one tag at most.
+/// One statement for a filter with no tag or a single tag.
 fn select(filter: &Filter) -> (String, Vec<Value>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut one_of = |column: &str, wanted: &mut dyn Iterator<Item = Value>| {
@@ -146,7 +146,7 @@ fn select(filter: &Filter) -> (String, Vec<Value>) {
     }
     values.push((filter.limit.unwrap() as i64).into());
     let conditions = conditions.join(" AND ");
-    // The indexes have all that decides, so that rows are read of the answer's events only.
+    // The indexes decide everything, so SQLite reads only the rows of the answer.
     let numbers = format!(
         "SELECT e.number FROM {from} WHERE {conditions} ORDER BY {time} DESC, e.id LIMIT ?"
     );
@@ -204,7 +204,7 @@ fn insert(transaction: &Transaction<'_>, event: &Event) -> rusqlite::Result<()> 
     }
 }
 
-/// Carry out a deletion request, and note it for events that come later.
+/// Carry out a deletion request, and record it for later events.
 fn delete(transaction: &Transaction<'_>, request: &Event) -> rusqlite::Result<()> {
     let Event { pubkey, created_at, .. } = request;
     let mut note = transaction.prepare_cached(
@@ -253,7 +253,7 @@ fn remove(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Tags that can be asked for.
+/// Tags that a filter can name.
 fn letters(tags: &[Vec<String>]) -> impl Iterator<Item = (&str, &str)> {
     tags.iter().filter_map(|tag| match tag.as_slice() {
         [name, value, ..] if matches!(name.as_bytes(), [b'a'..=b'z' | b'A'..=b'Z']) => {
@@ -263,7 +263,7 @@ fn letters(tags: &[Vec<String>]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What tells the replaceable events of an author and a kind apart.
+/// The name that distinguishes the replaceable events of one author and kind.
 fn name_of(event: &Event) -> Option<&str> {
     match event.kind {
         0 | 3 | 10_000..20_000 => Some(""),

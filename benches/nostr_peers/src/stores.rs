@@ -1,4 +1,4 @@
-//! The stores, and what each is made to do: as its documentation shows.
+//! The stores. Each is used as its documentation shows.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -12,10 +12,10 @@ use crate::facts::cpu_time;
 use crate::rust_nostr::RustNostr;
 use crate::sqlite::Sqlite;
 
-/// Events that a peer stores in one transaction.
+/// Events per transaction of a peer.
 pub const BATCH: usize = 10_000;
 
-/// How much was done, and in what time.
+/// The amount of work, and its time.
 #[derive(Clone, Copy)]
 pub struct Done {
     pub count: usize,
@@ -23,20 +23,20 @@ pub struct Done {
     pub cpu: Duration,
 }
 
-/// Time `work`, which does `count` things.
+/// Time `work`, which does `count` units.
 pub fn timed<T>(count: usize, work: impl FnOnce() -> T) -> (Done, T) {
     let (begun, used) = (Instant::now(), cpu_time());
     let made = work();
     (Done { count, wall: begun.elapsed(), cpu: cpu_time() - used }, made)
 }
 
-/// Events to be imported.
+/// Events to import.
 pub struct Lines<'a> {
     /// The file of JSON lines.
     pub path: &'a Path,
     /// The ids, in the order of the lines.
     pub ids: &'a [Id],
-    /// Where plain SQLite has stored them by now: rust-nostr's takes most of them from there.
+    /// The database of plain SQLite with the same events: nostr-sqlite copies most events from this file.
     pub sqlite: &'a Path,
 }
 
@@ -48,32 +48,32 @@ pub struct Found {
 }
 
 pub trait Store {
-    /// Store the events, each id checked; they are on stable storage when this returns.
+    /// Check each id and store the events; they are on stable storage on return.
     fn import(&mut self, lines: &Lines<'_>) -> Done;
 
-    /// Make every event a value of the store's library; how many these are.
+    /// Convert every event to a value of the store's library; returns the number of events.
     fn scan(&self) -> usize;
 
-    /// Whether the event with this id is there; it is made such a value.
+    /// Whether the store has the event with this id; an event found is converted as in `scan`.
     fn find(&self, id: &Id) -> bool;
 
-    /// What a filter wants, and the time from the filter to the events.
+    /// The events that match a filter, and the time from the filter to the events.
     fn ask(&self, filter: &Filter) -> (Duration, Vec<Found>);
 }
 
-/// A store that is measured.
+/// A measured store.
 pub struct Kind {
     pub name: &'static str,
     pub version: fn() -> String,
-    /// What its import does for durability.
+    /// The durability of an import.
     pub import: &'static str,
-    /// Whether events of one second are given by their ids, as NIP-01 wants it: else a limit may take
-    /// any of the last second.
+    /// Whether the order within a second is by id, according to NIP-01. Without it a limit may return any events of the
+    /// last second.
     pub by_id: bool,
     pub open: fn(&Path) -> Box<dyn Store>,
 }
 
-/// The first is ours; plain SQLite comes before rust-nostr's, which takes events from there.
+/// Our store first, and plain SQLite before nostr-sqlite, which copies events from SQLite.
 pub const KINDS: [Kind; 4] = [
     Kind {
         name: OURS,

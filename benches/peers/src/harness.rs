@@ -9,13 +9,13 @@ use crate::facts::{cpu_time, median, on_disk};
 
 /// The command line.
 pub struct Arguments {
-    /// Sizes too small to judge by: to try the benchmark itself.
+    /// Sizes too small to judge by, for a test of the benchmark.
     pub quick: bool,
-    /// Only rows whose title contains this.
+    /// Only rows with this text in the title.
     pub only: String,
-    /// Where the data goes.
+    /// The directory of the data.
     pub dir: PathBuf,
-    /// Where the results go; nowhere if the run is quick or partial and this was not given.
+    /// The directory of the results; none if the run is quick or partial and the option is missing.
     pub results: Option<PathBuf>,
 }
 
@@ -44,18 +44,18 @@ impl Arguments {
         Ok(given)
     }
 
-    /// `full` things, or a tenth of them.
+    /// `full`, or a tenth of `full` in a quick run.
     pub fn count(&self, full: usize) -> usize {
         if self.quick { full / 10 } else { full }
     }
 
-    /// How often everything is measured.
+    /// Repetitions of each measurement.
     pub fn repetitions(&self) -> usize {
         if self.quick { 2 } else { 5 }
     }
 }
 
-/// Numbers that look random and are the same in every run (SplitMix64).
+/// Pseudo-random bytes, the same in every run (SplitMix64).
 pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -70,7 +70,7 @@ pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// How much was done, and in what time.
+/// The amount of work, and its time.
 #[derive(Clone, Copy)]
 pub struct Done {
     count: usize,
@@ -78,14 +78,14 @@ pub struct Done {
     cpu: Duration,
 }
 
-/// Time `work`, which does `count` things.
+/// Time `work`, which does `count` units.
 pub fn timed(count: usize, work: impl FnOnce()) -> Done {
     let (begun, used) = (Instant::now(), cpu_time());
     work();
     Done { count, wall: begun.elapsed(), cpu: cpu_time() - used }
 }
 
-/// One after the other.
+/// The sum of consecutive parts.
 pub fn total(parts: impl Iterator<Item = Done>) -> Done {
     let none = Done { count: 0, wall: Duration::ZERO, cpu: Duration::ZERO };
     parts.fold(none, |all, part| Done {
@@ -103,20 +103,20 @@ struct Case<'a> {
     run: Run<'a>,
 }
 
-/// What one store reached in one row.
+/// The result of a store in a row.
 pub struct Figure {
-    /// What was measured.
+    /// The name of the measurement.
     pub row: &'static str,
-    /// Of whom.
+    /// The measured store.
     pub store: &'static str,
-    /// Things per second, in the order of the repetitions.
+    /// Units of work per second, in the order of the repetitions.
     pub rates: Vec<f64>,
     /// The same by processor time.
     pub by_cpu: Vec<f64>,
 }
 
 impl Figure {
-    /// The rate in the middle.
+    /// The median rate.
     pub fn median(&self) -> f64 {
         median(&self.rates)
     }
@@ -127,14 +127,14 @@ impl Figure {
     }
 }
 
-/// Everything that is measured.
+/// All measurements.
 #[derive(Default)]
 pub struct Bench<'a> {
     cases: Vec<Case<'a>>,
 }
 
 impl<'a> Bench<'a> {
-    /// Add a measurement: given an empty directory, it says how much it did and how long that took.
+    /// Add a measurement. `run` gets an empty directory and returns how much it did and the time.
     pub fn case(
         &mut self,
         row: &'static str,
@@ -144,7 +144,7 @@ impl<'a> Bench<'a> {
         self.cases.push(Case { row, store, run: Box::new(run) });
     }
 
-    /// Measure everything, so many times; the stores of one row take turns, so that drift hits all.
+    /// Measure everything, repeatedly. The stores of one row take turns, and drift hits all stores.
     pub fn run(mut self, given: &Arguments, settle_bytes: usize) -> Vec<Figure> {
         self.cases.retain(|case| case.row.contains(&given.only));
         let mut figures: Vec<Figure> = self
@@ -157,9 +157,9 @@ impl<'a> Bench<'a> {
                 by_cpu: Vec::new(),
             })
             .collect();
-        // ext4 does not give an inode away again for a minute, or for five, after its file was removed,
-        // and whoever creates a file passes over each of them. So what was written is emptied only,
-        // and removed after the run: else a store of many files pays for those of the one before.
+        // ext4 reuses the inode of a removed file only after one minute or five, and creating a file passes over each
+        // such inode. Therefore a repetition only empties the files; removal follows after the run. Otherwise a store
+        // with many files would pay for the files of the store before.
         let mut kept = Vec::new();
         for repetition in 0..given.repetitions() {
             eprintln!("repetition {} of {}", repetition + 1, given.repetitions());
@@ -184,7 +184,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Give back the space of every file below.
+/// Free the space of every file below a directory.
 fn empty(dir: &Path) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -195,13 +195,13 @@ fn empty(dir: &Path) {
     }
 }
 
-/// Have the disk be idle, then write and remove a file, in single pages and in pieces of all sizes.
-/// Which pages are free, and in what pieces, is the work of whoever came before; and a virtual machine
-/// that gives free memory back to its host waits for every piece that it touches anew, several times
-/// as long as for the write itself. So each store finds what it needs, touched just before.
+/// Wait until the disk is idle, then write and remove a file, in single pages and in pieces of all sizes. The previous
+/// measurement decides which pages are free, and in what pieces. A virtual machine that returns free memory to its host
+/// waits for every piece that it touches again, several times as long as for the write. After this call, each store
+/// finds pages that were touched just before.
 fn settle(dir: &Path, bytes: usize) {
-    // What others left unwritten must not be written by the syncs that are measured now.
-    // SAFETY: a system call without arguments.
+    // Write the unwritten pages of earlier work now, not in the measured syncs. SAFETY: a system call without
+    // arguments.
     unsafe { libc::sync() };
     let path = dir.join("settle");
     for size in [4 << 10, 256 << 10, 1020 << 10] {

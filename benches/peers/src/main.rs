@@ -1,9 +1,9 @@
-//! `deedbook::wal` beside the crates wal-db and okaywal, `deedbook::ledger` beside transientdb, both
-//! beside plain writes, all in one run.
+//! `deedbook::wal` next to the crates wal-db and okaywal, `deedbook::ledger` next to transientdb, and both next to
+//! plain writes, all in one run.
 //!
-//! `cargo run --release --manifest-path benches/peers/Cargo.toml`: medians of five repetitions into
-//! `wal.json`, `wal.md`, `ledger-rust.json` and `ledger-rust.md` of `benches/results`. Options: `--quick`, `--only ROW`, `--dir DIR` (on a
-//! disk; by default the repository's `target`), `--results DIR`.
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml`: medians of five repetitions into `wal.json`,
+//! `wal.md`, `ledger-rust.json` and `ledger-rust.md` of `benches/results`. Options: `--quick`, `--only ROW`, `--dir
+//! DIR` (on a disk; by default the repository's `target`), `--results DIR`.
 
 #[path = "../../common/facts.rs"]
 mod facts;

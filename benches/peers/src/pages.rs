@@ -1,4 +1,4 @@
-//! What the project promises, page by page.
+//! The promises of the project, page by page.
 
 use crate::report::{Against, Page, Promise};
 use crate::rows::{
@@ -19,7 +19,7 @@ const fn group(store: &'static str) -> Promise {
     Promise { row: COMMIT_16, store, against: Against::Times(10.0, COMMIT, store) }
 }
 
-/// The Speed table of the WAL's issue, and opening.
+/// The Speed table in the WAL's issue, and opening.
 pub const WAL: Page = Page {
     file: "wal",
     title: "Speed of the write-ahead log beside its peers",
@@ -54,7 +54,7 @@ pub const WAL: Page = Page {
             so it has commits only.",
 };
 
-/// The ledger's.
+/// The ledger's page.
 pub const LEDGERS: Page = Page {
     file: "ledger-rust",
     title: "Speed of the ledger beside DirectoryStore",

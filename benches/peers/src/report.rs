@@ -1,11 +1,11 @@
-//! The figures as JSON and as tables: what the project promises, and everything measured.
+//! The figures as JSON and as tables: the promises of the project, and all measurements.
 
 use std::fmt::Write;
 
 use crate::facts::provisional;
 use crate::harness::Figure;
 
-/// What has to be known to read the figures.
+/// Facts that a reader of the figures needs.
 pub struct About {
     pub quick: bool,
     pub repetitions: usize,
@@ -17,25 +17,25 @@ pub struct About {
     pub load: (f64, f64),
 }
 
-/// What is measured for one page of results.
+/// The measurements of one page of results.
 pub struct Page {
-    /// Name of the files of the results.
+    /// Name of the result files.
     pub file: &'static str,
     pub title: &'static str,
     /// The peers, with their versions.
     pub peers: &'static str,
-    /// The page of the same in Python.
+    /// The page of the same measurements in Python.
     pub python: &'static str,
     pub promises: &'static [Promise],
-    /// What has to be known of the rows.
+    /// Facts about the rows that a reader needs.
     pub notes: &'static str,
 }
 
-/// What ours is held against.
+/// The required rate.
 pub enum Against {
-    /// So many times the rate of a row's store.
+    /// A multiple of the rate of a row's store.
     Times(f64, &'static str, &'static str),
-    /// So many per second.
+    /// A rate per second.
     Rate(f64),
 }
 
@@ -50,7 +50,7 @@ fn find<'a>(figures: &'a [Figure], row: &str, store: &str) -> Option<&'a Figure>
     figures.iter().find(|figure| figure.row == row && figure.store == store)
 }
 
-/// A rate in three digits.
+/// A rate with three digits.
 fn per_second(rate: f64) -> String {
     match rate {
         rate if rate >= 1e9 => format!("{:.3} G/s", rate / 1e9),
@@ -60,7 +60,7 @@ fn per_second(rate: f64) -> String {
     }
 }
 
-/// The time of one, in three digits.
+/// The time of one unit, with three digits.
 fn each(rate: f64) -> String {
     match 1e9 / rate {
         ns if ns < 1e3 => format!("{ns:.1} ns"),
@@ -140,7 +140,7 @@ pub fn markdown(page: &Page, figures: &[Figure], about: &About) -> String {
     text
 }
 
-/// Everything, one line per figure.
+/// All figures, one per line.
 pub fn json(figures: &[Figure], about: &About) -> String {
     let lines: Vec<String> = figures
         .iter()

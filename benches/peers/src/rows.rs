@@ -1,4 +1,4 @@
-//! What is measured, and how each store is made to do it: as its documentation shows.
+//! The measurements. Each store is used as its documentation shows.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,16 +16,16 @@ use okaywal::{Configuration, LogVoid};
 
 use crate::harness::{Arguments, Bench, random_bytes, timed, total};
 
-/// Set: fill this log and die with it open.
+/// If set: fill this log and exit with the log open.
 pub const DEATH: &str = "DEEDBOOK_PEERS_DIES";
 
 const HEADER_BYTES: usize = 8;
 const PAYLOAD_BYTES: usize = 256;
 const FRAME_BYTES: usize = PAYLOAD_BYTES + HEADER_BYTES;
-/// Payloads of the logs that are opened.
+/// Bytes of a payload in the logs that the run opens.
 const SMALL_BYTES: usize = 64;
 pub const BATCH: usize = 1000;
-/// Records that a dying process appended, the last ones unsynced.
+/// Records that a killed process appended, half of them unsynced.
 const ORPHANS: usize = 200_000;
 const OPENS: usize = 20;
 
@@ -48,12 +48,12 @@ pub const PEER_SEGMENTED: &str = "wal-db, segments";
 pub const OKAYWAL: &str = "okaywal";
 pub const GROWING: &str = "pwrite + fdatasync, file growing";
 pub const RESERVED: &str = "pwrite + fdatasync, space reserved";
-/// What waking sixteen threads leaves of a sync's time, whatever the log does.
+/// The limit that waking sixteen threads sets to commits, whatever the log does.
 pub const WAKING: &str = "no log: all wait for one pwrite + fdatasync";
 pub const ENCODED: &str = "deedbook, segments, encoding counted";
 pub const READ: &str = "read in blocks of 256 KiB";
 
-/// The payloads, and how many of each.
+/// The payloads, and the number of records of each row.
 pub struct Data {
     payloads: Vec<u8>,
     frames: Vec<u8>,
@@ -78,12 +78,12 @@ impl Data {
         }
     }
 
-    /// Size of the log of an appending row.
+    /// Size of the log in an appending row.
     pub fn bytes(&self) -> usize {
         self.frames.len()
     }
 
-    /// The payloads as a thread of several gets them.
+    /// The payloads of one thread of several.
     fn share(&self, thread: usize, threads: usize) -> std::slice::ChunksExact<'_, u8> {
         let bytes = self.records / threads * PAYLOAD_BYTES;
         self.payloads[thread * bytes..][..bytes].chunks_exact(PAYLOAD_BYTES)
@@ -108,7 +108,7 @@ fn open_plain(dir: &Path) -> File {
     options.read(true).write(true).create(true).truncate(true).open(dir.join("log")).unwrap()
 }
 
-/// Do what `work` does with the number of a thread, in so many at once.
+/// Run `work` with the number of a thread, in `threads` threads at once.
 fn in_threads(threads: usize, work: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -118,8 +118,7 @@ fn in_threads(threads: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
-/// Records that survive the death of the process when the call returns; none is synced. okaywal
-/// syncs every entry, so it is not among them.
+/// Unsynced records that survive a crash of the process after the call. Not okaywal, because okaywal syncs every entry.
 pub fn appending<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     for (row, threads) in [(APPEND, 1), (APPEND_8, 8)] {
         let count = data.records / threads * threads;
@@ -219,7 +218,7 @@ fn append_peer<S: wal_db::WalStore>(wal: &wal_db::Wal<S>, data: &Data, threads: 
     });
 }
 
-/// Records that are on stable storage when the call returns.
+/// Records that are on stable storage after the call.
 pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     let frames = &data.frames[..data.commits * FRAME_BYTES];
     for (store, reserve) in [(GROWING, 0), (RESERVED, frames.len())] {
@@ -264,7 +263,7 @@ pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
             timed(count, || commit_peer(&wal, data, threads))
         });
         bench.case(row, OKAYWAL, move |dir| {
-            // Large enough that nothing is checkpointed, which is another store's work.
+            // Large enough to avoid checkpoints, which are the work of another store.
             let configuration = Configuration::default_for(dir.join("log"))
                 .preallocate_bytes(64 << 20)
                 .checkpoint_after_bytes(60 << 20);
@@ -284,7 +283,7 @@ pub fn committing<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     }
 }
 
-/// The last of the threads to come writes and syncs one frame, and then all go on.
+/// The last thread to arrive writes and syncs one frame, and then all continue.
 fn wait_together(file: &File, frames: &[u8], threads: usize) {
     let (round, led) = (Mutex::new((0, 0)), Condvar::new());
     in_threads(threads, |_| {
@@ -315,14 +314,14 @@ fn commit_peer<S: wal_db::WalStore>(wal: &wal_db::Wal<S>, data: &Data, threads: 
 fn reserve_space(file: &File, bytes: usize) {
     use std::os::fd::AsRawFd;
     if bytes > 0 {
-        // SAFETY: a system call on a descriptor that is open for as long as `file`.
+        // SAFETY: a system call on a descriptor that is open as long as `file` is.
         let done = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) };
         assert_eq!(done, 0, "posix_fallocate");
         file.sync_all().unwrap();
     }
 }
 
-/// A closed log of equal records in one file, and the directory that goes with it.
+/// The directory of a closed log with equal records in one file.
 fn closed_log(dir: &Path, records: usize, size: usize) -> tempfile::TempDir {
     let dir = tempfile::tempdir_in(dir).unwrap();
     let wal = create(dir.path(), false);
@@ -342,7 +341,7 @@ fn append_equal(wal: &Wal, records: usize, size: usize) {
     }
 }
 
-/// Made when first needed: the logs are large.
+/// Made on the first use, because the logs are large.
 type Made = std::cell::OnceCell<tempfile::TempDir>;
 
 fn drop_sidecar(log: &Path) {
@@ -352,7 +351,7 @@ fn drop_sidecar(log: &Path) {
     }
 }
 
-/// What opening costs: all of a log, the mark alone, or what a killed process left.
+/// The cost of opening: a scan of the whole log, the mark alone, or a log after `kill -9`.
 pub fn opening<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     for (row, size) in [(SCAN, PAYLOAD_BYTES), (SCAN_SMALL, SMALL_BYTES)] {
         let records = data.scanned / BATCH * BATCH;
@@ -415,14 +414,14 @@ pub fn opening<'a>(bench: &mut Bench<'a>, data: &'a Data) {
     });
 }
 
-/// A log whose writer died: another process that exits with it open.
+/// A log whose writer died: another process exits with the log open.
 fn orphan(dir: &Path) -> std::path::PathBuf {
     let mut command = Command::new(std::env::current_exe().unwrap());
     assert!(command.env(DEATH, dir).status().unwrap().success());
     dir.join("log")
 }
 
-/// Fill a log, half of it synced, and exit: no destructor runs, nothing is cut or marked.
+/// Fill a log, sync half of it, and exit: no destructor runs, nothing is truncated or marked.
 pub fn die(dir: &Path) -> ! {
     let wal = create(dir, false);
     append_equal(&wal, ORPHANS / 2, PAYLOAD_BYTES);

@@ -1,4 +1,4 @@
-//! The ledger beside transientdb's DirectoryStore, whose layout it takes over, and plain writes.
+//! The ledger next to transientdb's DirectoryStore, whose layout the ledger adopts, and next to plain writes.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,11 +15,11 @@ use crate::harness::{Arguments, Bench, random_bytes, timed};
 use crate::rows::{BATCH, PLAIN};
 
 const EVENT_BYTES: usize = 256;
-/// What a record has beside its payload.
+/// Bytes of a record in addition to its payload.
 const HEADER_BYTES: usize = 8;
-/// What the services take in one request: the size of a file.
+/// The size of a file: the limit of the services for one request.
 const FILE_BYTES: usize = 475_000;
-/// A file is read into a buffer of this size.
+/// Size of the read buffer.
 const BLOCK_BYTES: usize = 64 << 10;
 
 pub const EACH: &str = "append 256 bytes one by one";
@@ -34,7 +34,7 @@ pub const DIRECTORY: &str = "transientdb DirectoryStore";
 pub const LINES: &str = "JSON lines, write each";
 pub const COPY: &str = "read of a plain file";
 
-/// The events, as bytes and as the values that DirectoryStore takes.
+/// The events, as bytes and as the values that DirectoryStore accepts.
 pub struct Events {
     texts: Vec<Vec<u8>>,
     values: Vec<Value>,
@@ -53,7 +53,7 @@ impl Events {
         self.texts.len()
     }
 
-    /// How many of them fill a file, and not another.
+    /// Number of events per file.
     fn per_file(&self) -> usize {
         FILE_BYTES / (EVENT_BYTES + HEADER_BYTES)
     }
@@ -92,7 +92,7 @@ fn open_directory(dir: &Path) -> DirectoryStore {
     .unwrap()
 }
 
-/// Events that survive the death of the process when the call returns; and each on stable storage.
+/// Events that survive a crash of the process after the call; and events that are each on stable storage.
 pub fn appending<'a>(bench: &mut Bench<'a>, events: &'a Events) {
     let all = events.len();
     bench.case(EACH, LINES, move |dir| {
@@ -170,7 +170,7 @@ pub fn appending<'a>(bench: &mut Bench<'a>, events: &'a Events) {
     });
 }
 
-/// A line with its end in one write; `line` is memory that is used again.
+/// A line with its end in one write; `line` is reused memory.
 fn write_line(file: &mut File, line: &mut Vec<u8>, text: &[u8]) {
     line.clear();
     line.extend_from_slice(text);
@@ -192,7 +192,7 @@ fn append_values(store: &mut DirectoryStore, values: Vec<Value>) {
     }
 }
 
-/// A finished file as a request's body, read again and again; it is in the system's memory.
+/// A finished file as a request's body, read repeatedly from the system's memory.
 pub fn fetching<'a>(bench: &mut Bench<'a>, events: &'a Events) {
     let texts = &events.texts[..events.per_file()];
     let times = (events.len() / 20).max(1);
@@ -222,7 +222,7 @@ pub fn fetching<'a>(bench: &mut Bench<'a>, events: &'a Events) {
     });
 }
 
-/// Read to the end; how many bytes that were.
+/// Read to the end; returns the number of bytes.
 fn read_all(from: &mut impl Read) -> usize {
     let (mut block, mut total) = (vec![0; BLOCK_BYTES], 0);
     loop {
