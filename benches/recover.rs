@@ -1,5 +1,5 @@
-//! Opening: with the sidecar, without it, without the index, and after the death of the writer.
-//! `cargo bench -p deedbook --bench recover`
+//! Opening: with the sidecar, without it, without the index, and after the death of the writer. `cargo bench -p
+//! deedbook --bench recover`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -25,7 +25,7 @@ fn deeds() -> usize {
     count(3_000_000)
 }
 
-/// Append without a sync; what comes of the book is the caller's choice.
+/// Append without a sync; the caller decides what happens to the book.
 fn fill(path: &Path) -> Book {
     let options = Options::new().durability(Durability::Manual);
     let book = options.open(path, Mode::Create).unwrap();
@@ -39,7 +39,7 @@ fn fill(path: &Path) -> Book {
     book
 }
 
-/// A log whose writer died: another process that exits with the book open.
+/// A log whose writer died: another process exits with the book open.
 fn orphan(path: &Path) {
     let mut command = Command::new(env::current_exe().unwrap());
     assert!(command.env(DEATH, path).status().unwrap().success());
@@ -48,7 +48,7 @@ fn orphan(path: &Path) {
 fn main() {
     if let Some(path) = env::var_os(DEATH) {
         let _book = fill(Path::new(&path));
-        // No destructor runs: nothing is synced, cut or marked.
+        // No destructor runs: nothing is synced, truncated or marked.
         std::process::exit(0);
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Reading: forwards with and without checksums, backwards, verifying; beside plain reads of the
-//! same bytes. `cargo bench -p deedbook --bench scan`
+//! Reading: forwards with and without checksums, backwards, verifying; next to plain reads of the same bytes. `cargo
+//! bench -p deedbook --bench scan`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -28,7 +28,7 @@ fn write(path: &Path, data: &[u8], size: usize) {
     book.close().unwrap();
 }
 
-/// Read a file in blocks as large as the scanner's, and do something with each.
+/// Read a file in blocks as large as the scanner's, and call `each` for every block.
 fn read_blocks(path: &Path, mut each: impl FnMut(&[u8])) {
     let mut file = File::open(path.join(book::LOG_NAME)).unwrap();
     let mut block = vec![0; 256 << 10];

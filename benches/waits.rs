@@ -1,7 +1,7 @@
-//! How long an append waits beside what holds locks: a sync, truncations at both ends, scans, a full
-//! check. On the disk as it is, and on one whose syncs take 20 ms: there, an append that waits for a
-//! sync shows at once, and the number of those that took over 10 ms says whether it is one for each
-//! round of the neighbour, or the system's scheduling. `cargo bench -p deedbook --bench waits`
+//! The wait of an append next to work that holds locks: a sync, truncations at both ends, scans, a full check. Each
+//! runs on the real disk, and on a disk with syncs of 20 ms: there, an append that waits for a sync is obvious. The
+//! number of appends over 10 ms shows whether each round of the neighbour delays one, or the system's scheduling does.
+//! `cargo bench -p deedbook --bench waits`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -22,14 +22,14 @@ use deedbook::wal::{self, Layout, Lsn, Wal};
 use deedbook::{Mode, OnCorrupt};
 
 const SYNC_TAKES: Duration = Duration::from_millis(20);
-/// Between two appends, so that the log does not grow faster than others look at it.
+/// The pause between two appends, because the log must not grow faster than its readers read.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Between two rounds of the neighbour: a thread that takes a lock again at once keeps others out.
+/// The pause between two rounds of the neighbour: a thread that takes a lock again at once keeps others out.
 const ROUND_PAUSE: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(10);
 
-/// A disk whose syncs take longer.
+/// A disk with slow syncs.
 #[derive(Debug)]
 struct Slow;
 
@@ -104,7 +104,7 @@ impl File for SlowFile {
     }
 }
 
-/// An open log with what runs beside its appends.
+/// An open log, for appends and for the work next to them.
 enum Log {
     Book(Book, PathBuf, book::Options),
     Wal(Wal, PathBuf, wal::Options),
@@ -151,7 +151,7 @@ impl Log {
         }
     }
 
-    /// Whether the log has such an operation.
+    /// Whether the log has the operation.
     fn has(&self, what: &str) -> bool {
         match (self, what) {
             (Self::Book(..), what) => !what.starts_with("truncate"),
@@ -160,7 +160,7 @@ impl Log {
         }
     }
 
-    /// Do it once.
+    /// Run the operation once.
     fn run(&self, what: &str) {
         match (self, what) {
             (_, "nothing") => {}
@@ -196,7 +196,7 @@ impl Log {
         let (first, last) = wal.bounds().unwrap().unwrap();
         wal.sync().unwrap();
         match what {
-            // Each a small part: the log has enough for all of them.
+            // A small part each time: the log has enough for all calls.
             "truncate_before" => {
                 let framed = JAM_BYTES as u64 + 8;
                 let Lsn(head) = first;
@@ -210,7 +210,7 @@ impl Log {
     }
 }
 
-/// Append for a while beside something; returns the latencies, sorted, and how often it was done.
+/// Append for a while next to other work; returns the sorted latencies, and the number of rounds of the work.
 fn measure(kind: &str, beside: &str, storage: Arc<dyn Storage>) -> Option<(Vec<Duration>, u32)> {
     let dir = tempfile::tempdir().unwrap();
     let log = Log::create(kind, dir.path(), storage);

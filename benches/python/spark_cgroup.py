@@ -13,7 +13,7 @@ _ROOTS = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
 
 
 class Group:
-    """A control group: its processes, and their later children, share a quota."""
+    """A control group: the processes, and the children after `add`, share a quota."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
@@ -44,7 +44,7 @@ class Group:
 
 @contextmanager
 def groups(count: int) -> Iterator[list[Group]]:
-    """Make `count` groups. Raises OSError if the system forbids them; they need root."""
+    """Make `count` groups. Raises OSError if the system forbids groups; root may make them."""
     made: list[Group] = []
     root = next(one for one in _ROOTS if (one / "cgroup.procs").exists())
     try:

@@ -1,8 +1,8 @@
 """The cost of a stream: throughput next to the batch read, and a trigger with one new record.
 
 Batches of 200,000 rows cannot approach the batch read: for each batch Spark writes its checkpoint
-twice, plans a query and runs the query, for any source. For comparison, two more streams run: of
-ready-made batches, and of Spark's own Parquet files. The row also names the time of the writes.
+twice, plans a query and runs the query, for any source. For comparison, two more streams run: from
+ready-made batches, and from Spark's own Parquet files. The row also has the time of the writes.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def plain_source() -> Any:
 
 
 def nothing_source() -> Any:
-    """A source with as many tasks as its option names; each task yields one row."""
+    """A source with as many tasks as an option names; each task yields one row."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Reader(DataSourceReader):

@@ -41,9 +41,9 @@ class Spool(Store):
 
     checks = "nothing"
     power: ClassVar[str] = "what the system had not written"
-    """The loss of events after a power cut, if they were appended one by one."""
+    """The loss of events after a power cut, with one append per event."""
     slowness: ClassVar[int] = 1
-    """The spool gets this part of the events, so that a run ends."""
+    """The spool gets only a part of the events, for a shorter run."""
     batches: ClassVar[bool] = True
     """Whether a call or transaction can have several events."""
     syncs: ClassVar[bool] = True

@@ -1,8 +1,8 @@
-"""The stores that are compared: one small class each, used as their documentation shows.
+"""The compared stores: one small class each, used as the documentation of the store shows.
 
-A store is opened for appending, is given records in order, and tells the number of its last record.
-Keys are made before the clock runs. The mode of each peer is the fastest that keeps the guarantee
-of the measurement; `batch_mode` and `each_mode` say which.
+A store opens for appending, gets records in order, and returns the number of its last record. Keys
+are made before the clock runs. Each peer runs in its fastest mode with the guarantee of the
+measurement; `batch_mode` and `each_mode` name the mode.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 Jams = Sequence[bytes]
 
 PART = 1000
-"""Records that a peer is given at a time where one huge batch would be slower or impossible."""
+"""Records per call, for peers with which one huge batch would be slower or impossible."""
 
 
 def parts(jams: Jams) -> Iterator[Jams]:
@@ -33,18 +33,18 @@ def parts(jams: Jams) -> Iterator[Jams]:
 
 
 class Store(ABC):
-    """One store in one place. `first` is the number of the first record given, from 1 up."""
+    """One store in one directory. `first` is the number of the first record, at least 1."""
 
     name: ClassVar[str]
     package: ClassVar[str | None] = None
     checks: ClassVar[str]
-    """What reading verifies."""
+    """The checks of a read."""
     batch_mode: ClassVar[str]
     each_mode: ClassVar[str]
-    """How one record at a time is made to survive kill -9."""
+    """The way to append one record at a time, safe from kill -9."""
     reopen_mode: ClassVar[str] = "opened for appending, last record known"
     threads: ClassVar[bool] = False
-    """Whether threads that commit at once may share a sync."""
+    """Whether threads with simultaneous commits may share a sync."""
 
     def __init__(self, path: Path, keys: Sequence[bytes]) -> None:
         self.path = path
@@ -62,41 +62,41 @@ class Store(ABC):
 
     @abstractmethod
     def open(self, durable: bool = False) -> None:
-        """Create, or open what is there; `durable` is for `append_durable`."""
+        """Create or open the store; `durable` is for `append_durable`."""
 
     @abstractmethod
     def append_batch(self, first: int, jams: Jams) -> None:
-        """Append all; they survive kill -9 when it returns; nothing is synced."""
+        """Append all without a sync; the records survive kill -9 after the call."""
 
     @abstractmethod
     def append_each(self, first: int, jams: Jams) -> None:
-        """Append one by one; each survives kill -9 before the next one begins."""
+        """Append one by one; each record survives kill -9 before the next append begins."""
 
     @abstractmethod
     def append_durable(self, first: int, jams: Jams) -> None:
-        """Append one by one; each is on stable storage before the next one begins."""
+        """Append one by one; each record is on stable storage before the next append begins."""
 
     @abstractmethod
     def last(self) -> int:
-        """Number of the last record; part of what reopening costs."""
+        """Number of the last record; a part of the cost of reopening."""
 
     @abstractmethod
     def jams(self) -> Iterator[bytes]:
-        """All payloads as `bytes`, the quickest way that the store offers."""
+        """All payloads as `bytes`, in the store's fastest way."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close as the store wants to be closed."""
+        """Close in the way of the store's documentation."""
 
 
 class OwnStore(Store):
-    """What is the same for all logs of Deedbook."""
+    """The common part of all logs of Deedbook."""
 
     threads = True
     wrapper: ClassVar[str]
     """The class of `deedbook.aio` for the log."""
     log: Any
-    """What can be turned into Arrow."""
+    """The log, which Arrow can read."""
 
     @classmethod
     def version(cls) -> str:
@@ -115,7 +115,7 @@ class OwnStore(Store):
     append_durable = append_each
 
     def append_in_tasks(self, jams: Jams, each: int) -> None:
-        """Append in tasks of one event loop, each so many in turn, all of them durable."""
+        """Append in tasks of one event loop, `each` records per task, all of them durable."""
         from deedbook import aio
 
         log = getattr(aio, self.wrapper)(self.log)
@@ -187,7 +187,7 @@ class WalStore(OwnStore):
 
 
 class TenLines(Store):
-    """What people write themselves: length, crc, payload, `os.write`."""
+    """The usual code without a library: length, crc, payload, `os.write`."""
 
     name = "os.write, 10 lines"
     checks = "CRC-32 of every record"
@@ -258,7 +258,7 @@ class Lmdb(Store):
     def open(self, durable: bool = False) -> None:
         import lmdb
 
-        # Committing without a map is quicker when every commit is synced.
+        # With a sync per commit, commits without a map are faster.
         self.env = lmdb.open(
             str(self.path), map_size=4 << 30, sync=durable, writemap=not durable, metasync=durable
         )
@@ -594,7 +594,7 @@ class ArrowStream(Store):
 
     @staticmethod
     def readable(file: Any) -> Iterator[Any]:
-        """The batches up to the end, or up to a stream that was never closed."""
+        """The batches up to the end, also of a stream without an end marker."""
         import pyarrow as pa
 
         reader = pa.ipc.open_stream(file)
@@ -669,7 +669,7 @@ class Mcap(Store):
         self.file = open(self.path, "wb")  # noqa: SIM115 (closed by close)
 
     def begin(self, chunks: bool) -> int:
-        """Begin writing; whether there are chunks is known only then."""
+        """Begin writing; only the first append decides about chunks."""
         from mcap.writer import CompressionType, Writer
 
         if self.writer is None:
@@ -737,6 +737,6 @@ LOOP = TenLines.name
 
 
 def make_keys(count: int) -> list[bytes]:
-    """Keys that sort like the numbers; `keys[n]` is that of record `n`."""
+    """Keys in the order of the numbers; `keys[n]` belongs to record `n`."""
     pack = struct.Struct(">Q").pack
     return [pack(n) for n in range(count + 1)]

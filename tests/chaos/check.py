@@ -1,7 +1,7 @@
-"""Whether a pipeline kept what it was given: everything once, and nothing else.
+"""Check that a pipeline kept its input: every record once, and nothing else.
 
-Nothing here is of the pipeline but where things lie. Inputs are known by the notes that their
-producers made, and by the core; logs are read by the core, tables by pyarrow.
+The checks share no code with the pipeline except the paths. The producers' notes and the core give
+the inputs, the core reads the logs, and pyarrow reads the tables.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = ["Check", "check", "input_of"]
 
 COLUMNS: Final = ("id", "pubkey", "created_at", "kind", "tags", "content", "sig")
 Place = tuple[str, str, str]
-"""Of a line: where it is, its hash, how the reason begins."""
+"""A line: its place, its hash, and the begin of the reason."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -53,7 +53,7 @@ class Check:
 
 
 def check(home: Home, followed: Sequence[Followed] = ()) -> list[Check]:
-    """Check a pipeline that has read all of its inputs, and does not run. Changes nothing."""
+    """Check a pipeline that has read all inputs and does not run. Changes nothing."""
     bronzes = {one.name: bronze_of(home.bronze(one.name), one.bronze) for one in home.sources}
     checks: list[Check] = []
     bad: list[Place] = []
@@ -75,7 +75,7 @@ def check(home: Home, followed: Sequence[Followed] = ()) -> list[Check]:
 
 
 def _readable(table: str, checks: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Checks, and one that fails if a table cannot be read."""
+    """The checks, with a failed check if a table is unreadable."""
     try:
         yield from checks()
     except (OSError, pa.ArrowException, AssertionError, LookupError) as error:
@@ -83,7 +83,7 @@ def _readable(table: str, checks: Callable[[], Iterator[Check]]) -> Iterator[Che
 
 
 def _input(source: Source, notes: Sequence[Note], bronze: Bronze) -> Check:
-    """Whether a log has what its input had, once, and in order. Empty lines are passed over."""
+    """Whether a log has the records of its input, once, and in order. Empty lines do not count."""
     passed_over = "empty" if source.kind == "lines" else None
     expected = [note.sha256 for note in notes if note.fault != passed_over or note.good]
     found = [record.sha256 for record in bronze.records]
@@ -96,7 +96,7 @@ def _input(source: Source, notes: Sequence[Note], bronze: Bronze) -> Check:
 
 
 def _bad_lines(source: Source) -> Iterator[Place]:
-    """The lines and records of an input that are none of the schema."""
+    """The lines and records of an input that violate the schema."""
     for where, line in input_of(source):
         _, fault = judge(line)
         if fault is not None and not (fault == "empty" and source.kind == "lines"):
@@ -104,7 +104,7 @@ def _bad_lines(source: Source) -> Iterator[Place]:
 
 
 def input_of(source: Source) -> Iterator[tuple[str, bytes]]:
-    """What an input holds, each with the place that the quarantine must have."""
+    """The lines or records of an input, each with the place expected in the quarantine."""
     if source.kind == "lines":
         yield from lines_of_files(source.path)
     elif source.kind == "wal":
@@ -118,7 +118,7 @@ def input_of(source: Source) -> Iterator[tuple[str, bytes]]:
 
 
 def _quarantine(home: Home, bad: Iterable[Place]) -> Iterator[Check]:
-    """Whether each bad line, and no other, is in the quarantine with its place and a reason."""
+    """Whether the quarantine has exactly the bad lines, with place and reason."""
     found = []
     for row in rows_of(home.table("quarantine")):
         where = f"{Path(row['source']).name}:{row['position']}"
@@ -152,7 +152,7 @@ def _seconds(time: datetime) -> int:
 
 
 def _gold(home: Home) -> Iterator[Check]:
-    """Whether gold has the sums of silver, and the windows those of all events not late."""
+    """Whether gold has the sums of silver, and windows with all events except late ones."""
     silver = list(rows_of(home.table(SILVER)))
     authors: Counter[str] = Counter(row["pubkey"] for row in silver)
     found = {row["pubkey"]: row["events"] for row in rows_of(home.table("gold/authors"))}
@@ -178,15 +178,14 @@ def _gold(home: Home) -> Iterator[Check]:
 
 
 def rows_of_windows(home: Home) -> Iterator[dict[str, Any]]:
-    """Gold by windows."""
     return rows_of(home.table("gold/windows"))
 
 
 def _windows(home: Home) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, int]]]:
-    """The least and the most that a window that has passed may have, reckoned batch by batch.
+    """The least and the most events of each closed window, computed batch by batch.
 
-    A batch drops what the watermark of the batches before it had passed, or of those before the
-    last of them: which of both depends on whether a batch without rows came between.
+    A batch drops events behind the watermark of the batch before, or of the batch before that one,
+    depending on whether an empty batch came between.
     """
     import pyarrow.parquet as pq
 
@@ -214,7 +213,7 @@ def _windows(home: Home) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, i
 
 
 def _followed(source: Source, bronze: Bronze, home: Home) -> Iterator[Check]:
-    """Whether all that a follower saw is in the log still, from its first record on."""
+    """Whether the log still has all records that a follower saw, from the first record on."""
     file = home.follower(source.name)
     if not file.exists():
         return
@@ -231,7 +230,7 @@ def _followed(source: Source, bronze: Bronze, home: Home) -> Iterator[Check]:
 
 
 def _all_seen(bronze: Bronze, followed: Followed) -> Check:
-    """Whether a follower saw each record of a log, and nothing ended it before."""
+    """Whether a follower saw each record of a log, and no error ended it early."""
     due = len(bronze.records)
     ended = "" if followed.error is None else f"; ended by: {followed.error}"
     return Check(
@@ -243,7 +242,7 @@ def _all_seen(bronze: Bronze, followed: Followed) -> Check:
 
 
 def _same(name: str, expected: Iterable[Any], found: Iterable[Any], what: str) -> Check:
-    """Whether both have the same elements as often."""
+    """Whether both have the same elements, equally often."""
     one, two = Counter(expected), Counter(found)
     return Check(name, one == two, f"{one.total()} {what}", _difference(one, two, what))
 

@@ -1,8 +1,8 @@
-"""A follower of bronze: a reader that notes each record as it sees it.
+"""A follower of bronze: a reader that notes each record as it arrives.
 
-What it saw must be in the log for ever, whatever was killed: `chaos.check` holds the
-notes against the log. A follower that is begun again reads from the first record on, and compares
-what it noted before.
+The log must keep every noted record forever, whatever process is killed: `chaos.check` compares the
+notes with the log. A follower that starts again reads from the first record on, and compares the
+log with its earlier notes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _L = TypeVar("_L")
 
 @dataclass(frozen=True)
 class Followed:
-    """What a follower of one log saw, in this run and those before."""
+    """The records that a follower saw, in this run and earlier runs."""
 
     source: str
     records: int
     error: str | None
-    """What ended it before it was stopped: a change of what it had seen, or damage."""
+    """The error that ended the follower early: a changed record, or damage."""
 
 
 def follow(home: Home, stop: threading.Event, idle_seconds: float | None = None) -> list[Followed]:
-    """Follow all bronze logs until ``stop`` is set, or nothing came for some seconds.
+    """Follow all bronze logs until ``stop`` is set, or for ``idle_seconds`` without a record.
 
-    A log may be yet to come.
+    Logs may appear later.
     """
     found: dict[str, Followed] = {}
 
@@ -84,7 +84,7 @@ def _follow(
 
 
 class _Idle:
-    """Knows when to end: at the stop, or when nothing came for so many seconds."""
+    """Decides when to end: at the stop, or after ``seconds`` without a record."""
 
     def __init__(self, stop: threading.Event, seconds: float | None) -> None:
         self._stop = stop
@@ -138,7 +138,7 @@ _READERS: Final[dict[str, Callable[[Path, _Idle], Iterator[Seen]]]] = {
 
 
 def _opened(open_log: Callable[[], _L], idle: _Idle) -> _L | None:
-    """Open a log as soon as it is there; None if that is not to be waited for any longer."""
+    """Open a log as soon as the files exist; None at the end of the wait."""
     while True:
         try:
             return open_log()

@@ -1,4 +1,4 @@
-"""Where a trial keeps what: the folder of a pipeline, and its streaming form's logs and tables."""
+"""The files of a trial: the folder of a pipeline, and the logs and tables of its streaming form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE MATERIALIZED VIEW authors AS
 SELECT pubkey, count(*) AS events, sum(length(content)) AS characters, max(time) AS last
 FROM silver GROUP BY pubkey;
 """
-"""Windows that close while a trial runs, so that some events are late."""
+"""Windows that close while a trial runs, because some events must be late."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Home:
         self.sources = [Source(**{**one, "path": folder / one["path"]}) for one in SOURCES]  # type: ignore[arg-type]
 
     def begin(self) -> None:
-        """Make the pipeline: that of the Nostr example, with three sources."""
+        """Make the pipeline of the Nostr example, with three sources."""
         found: dict[str, Any] = json.loads((EXAMPLES / "nostr" / "pipeline.json").read_text())
         found["sources"] = SOURCES
         (self.folder / "in").mkdir(parents=True)
@@ -60,28 +60,27 @@ class Home:
         (self.folder / "gold.sql").write_text(GOLD)
 
     def bronze(self, source: str) -> Path:
-        """The log of a source."""
         return self.directory / "bronze" / source
 
     def table(self, name: str) -> Path:
-        """``silver``, ``quarantine`` or ``gold/NAME``."""
+        """The directory of ``silver``, ``quarantine`` or ``gold/NAME``."""
         return self.directory / name
 
     def checkpoint(self, query: str) -> Path:
-        """Of ``bronze/SOURCE`` or of a table."""
+        """The checkpoint of ``bronze/SOURCE`` or of a table."""
         return self.directory / "checkpoints" / query
 
     @property
     def queries(self) -> list[str]:
-        """All that have a checkpoint."""
+        """All queries with a checkpoint."""
         bronze = [f"bronze/{one.name}" for one in self.sources]
         return [*bronze, "quarantine", SILVER, "gold/windows"]
 
     def follower(self, source: str) -> Path:
-        """What a follower saw of a bronze log."""
+        """The notes of a follower of a bronze log."""
         return self.folder / "follower" / f"{source}.jsonl"
 
     @property
     def log(self) -> Path:
-        """What runs print that are killed."""
+        """The output of the killed runs."""
         return self.folder / "chaos.log"

@@ -1,4 +1,4 @@
-"""What a trial's logs and tables hold, read without Spark and without the pipeline's code."""
+"""The contents of a trial's logs and tables, read without Spark and without the pipeline's code."""
 
 from __future__ import annotations
 
@@ -18,27 +18,23 @@ __all__ = ["Bronze", "Record", "bronze_of", "files_by_plan", "files_of", "plans_
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a bronze log."""
-
     position: int
     """Event of a book, LSN of a WAL."""
     sha256: str
     key: str | None
-    """Of a payload that the pipeline must take."""
+    """The key of a good payload."""
     payload: bytes = field(repr=False)
 
 
 @dataclass
 class Bronze:
-    """A bronze log."""
-
     records: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """What is damaged, missing or out of order."""
+    """Damage, missing records, and records out of order."""
 
 
 def bronze_of(path: Path, format: str) -> Bronze:
-    """Read a log as far as it can be read."""
+    """Read a log up to the first damage."""
     found = Bronze()
     try:
         (_read_book if format == "book" else _read_wal)(path, found)
@@ -76,7 +72,7 @@ def _record(position: int, payload: bytes) -> Record:
 
 
 def rows_of(table: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table that a stream or a view wrote. Raises OSError, or what pyarrow raises."""
+    """The rows of a table of a stream or a view. Raises OSError, or the errors of pyarrow."""
     import pyarrow.parquet as pq
 
     for file in files_of(table):
@@ -84,7 +80,7 @@ def rows_of(table: Path) -> Iterator[dict[str, Any]]:
 
 
 def files_of(table: Path) -> list[Path]:
-    """The files that count: of a stream those that its log names, others a kill left."""
+    """The valid files: for a stream, the files in its log; a kill may leave others."""
     log = table / "_spark_metadata"
     if not log.is_dir():
         return sorted(table.glob("*.parquet"))
@@ -99,7 +95,7 @@ def files_of(table: Path) -> list[Path]:
 
 
 def files_by_plan(checkpoint: Path) -> Iterator[tuple[int, Path]]:
-    """The files that a stream of files has planned to read, each with the number of its plan."""
+    """The planned files of a stream of files, each with the number of the plan."""
     for note in _notes(checkpoint / "sources" / "0"):
         for line in note.read_text().splitlines()[1:]:
             entry = json.loads(line)
@@ -109,13 +105,15 @@ def files_by_plan(checkpoint: Path) -> Iterator[tuple[int, Path]]:
 def plans_of(checkpoint: Path) -> dict[int, int]:
     """The last plan that each batch of a query read."""
     files = [file for file in (checkpoint / "offsets").iterdir() if file.name.isdecimal()]
-    # A line for the version, one for settings, then one for each source.
+    # A line for the version, a line for settings, then a line for each source.
     last = {int(file.name): file.read_text().splitlines()[2] for file in files}
     return {batch: int(json.loads(line)["logOffset"]) for batch, line in sorted(last.items())}
 
 
 def _notes(log: Path) -> list[Path]:
-    """The files of one of Spark's logs: the last N.compact, which has all before it, and after."""
+    """The files of one of Spark's logs: the last N.compact, with all earlier entries, and the later
+    ones.
+    """
     notes = [file for file in log.iterdir() if file.name.partition(".")[0].isdecimal()]
     compacted = max((_number(file) for file in notes if file.suffix == ".compact"), default=-1)
     later = [file for file in notes if _number(file) > compacted]

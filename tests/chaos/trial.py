@@ -1,4 +1,4 @@
-"""A trial of a pipeline: producers, a follower and Spark at work, killed again and again."""
+"""A trial of a pipeline: producers, a follower and Spark at work, killed repeatedly."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from deedbook import Error, InvalidArgumentError
 __all__ = ["Ended", "Trial"]
 
 TROUBLES_FROM: Final = 10
-"""With so many kills there are troubles besides."""
+"""The number of kills from which a trial also has faults."""
 _KILL_SECONDS: Final = 90.0
-"""What is generated lasts for so long for each kill, longer than a kill takes on a slow machine."""
+"""Seconds of input for each kill, more than a kill takes on a slow machine."""
 _INPUT_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a trial found."""
+    """The result of a trial."""
 
     directory: str
     kills: tuple[Kill, ...]
-    """With the troubles among them."""
+    """The kills and the faults."""
     not_tried: tuple[str, ...]
-    """Troubles that could not be made, each with the reason."""
+    """Faults that were not made, each with the reason."""
     failed: int
-    """Runs that ended by themselves, as after too many deaths of workers."""
+    """Runs that ended without a kill, for example after too many deaths of workers."""
     generated: dict[str, Any]
     followed: tuple[Followed, ...]
     checks: tuple[Check, ...]
@@ -52,7 +52,7 @@ class Ended:
 
 
 class _Producers:
-    """The producers, of which one may be killed, whereupon all go on."""
+    """The producers. A kill stops one of them, and then all continue."""
 
     def __init__(self, running: generate.Generation, directory: Path) -> None:
         self._running = running
@@ -60,7 +60,8 @@ class _Producers:
         self._ended: generate.Generated | None = None
 
     def kill(self) -> bool:
-        """SIGKILL the one that appends to the WAL, and go on; whether it was at work."""
+        """SIGKILL the producer of the WAL, and continue; returns whether that producer was at work.
+        """
         process = self._running.processes["orders"]
         if process.poll() is not None:
             return False
@@ -71,7 +72,7 @@ class _Producers:
         return True
 
     def end(self) -> generate.Generated:
-        """Stop them, and wait for them."""
+        """Stop the producers, and wait for them."""
         if self._ended is None:
             self._running.stop()
             self._ended = self._running.wait()
@@ -79,23 +80,23 @@ class _Producers:
 
 
 class _Follower:
-    """A follower of bronze, which may rest; then it compares all that it noted."""
+    """A follower of bronze. After a pause it compares the logs with all its notes."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._errors: dict[str, str] = {}
         self.found: tuple[Followed, ...] = ()
-        """What was seen up to the last `stop`; an error stays."""
+        """The notes up to the last `stop`; an error stays."""
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Follow."""
+        """Start to follow."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the logs."""
+        """Stop, and close the logs."""
         if self._thread is not None:
             self._stop.set()
             self._thread.join()
@@ -103,7 +104,7 @@ class _Follower:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Have the logs closed meanwhile."""
+        """Close the logs for the time of the block."""
         self.stop()
         try:
             yield
@@ -120,29 +121,29 @@ class _Follower:
 
 @dataclass(frozen=True)
 class Trial:
-    """A pipeline of the Nostr example with three sources, in a directory of its own."""
+    """A pipeline of the Nostr example with three sources, in a new directory."""
 
     directory: Path
     seed: int
     events: int | None = None
-    """None: as many as last for the kills, or all of ``source``."""
+    """None: enough for the kills, or all of ``source``."""
     source: Path | None = None
-    """Real events; else they are synthetic."""
+    """A file of real events; without a file the events are synthetic."""
     rate: float = 100.0
     """Events a second, of the three producers together."""
     master: str = "local[2,4]"
     settings: tuple[str, ...] = ()
-    """Of Spark, ``KEY=VALUE``."""
+    """Settings of Spark, ``KEY=VALUE``."""
     cluster: bool = False
-    """Start a standalone cluster of a master and two nodes instead, and kill its parts, too."""
+    """Start a standalone cluster of a master and two nodes, and also kill parts of the cluster."""
     troubles: bool = True
-    """Make `troubles` besides, with ten kills or more."""
+    """Also make `TROUBLES`, with ten kills or more."""
 
     def run(self, kills: int, tell: Callable[[Kill], object] | None = None) -> Ended:
-        """Kill so often, let everything come to its end, and check it.
+        """Make ``kills`` kills, let all processes finish, and check the result.
 
-        Raises `InvalidArgumentError` where the directory is not empty, and `TrialError` where the
-        pipeline or a producer fails without being killed.
+        Raises `InvalidArgumentError` if the directory is not empty, and `TrialError` if the
+        pipeline or a producer fails without a kill.
         """
         begun = time.monotonic()
         home = self._begin()
@@ -178,7 +179,7 @@ class Trial:
         )
 
     def _runs(self, home: Home, stack: ExitStack) -> tuple[Cluster | None, Runs]:
-        """How the pipeline is run; starts the cluster that it is run on."""
+        """The way to run the pipeline; starts the cluster, if there is one."""
         scratch = Path(
             stack.enter_context(TemporaryDirectory(prefix="deedbook-", ignore_cleanup_errors=True))
         )
@@ -202,7 +203,7 @@ class Trial:
         return _Producers(running, inputs)
 
     def _let_follow(self, home: Home) -> None:
-        """Give the follower the time to see the end of the logs."""
+        """Wait until the follower sees the end of the logs."""
         sizes: list[int] = []
         for _ in range(60):
             before = sizes
@@ -213,7 +214,7 @@ class Trial:
             time.sleep(1.0)
 
     def _await_inputs(self, home: Home) -> None:
-        """A pipeline reads logs that are there: a WAL, and a file that a sender has finished."""
+        """Wait for the logs that a pipeline reads: a WAL, and a finished file of a sender."""
         until = time.monotonic() + _INPUT_SECONDS
         while time.monotonic() < until:
             try:

@@ -25,7 +25,7 @@ const FRAME_BYTES: usize = PAYLOAD_BYTES + HEADER_BYTES;
 /// Bytes of a payload in the logs that the run opens.
 const SMALL_BYTES: usize = 64;
 pub const BATCH: usize = 1000;
-/// Records that a killed process appended, half of them unsynced.
+/// Records of a killed process, half of them unsynced.
 const ORPHANS: usize = 200_000;
 const OPENS: usize = 20;
 

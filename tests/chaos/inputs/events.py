@@ -1,7 +1,7 @@
-"""Events to fill a pipeline's inputs with: synthetic ones, or those of a file.
+"""Events for a pipeline's inputs: synthetic ones, or the lines of a file.
 
-Each is found by its number, and is the same whenever it is asked for, so that a producer that was
-killed makes the same lines again, and several producers can send one event.
+A number identifies an event, always the same event. So a producer that starts again after a kill
+makes the same lines, and several producers can send one event.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from deedbook._system.compressed import read_all
 __all__ = ["REASONS", "Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "judge"]
 
 Fault = Literal["json", "text", "object", "schema", "key", "time", "empty"]
-"""What is wrong with a line: no JSON, no UTF-8, no object, a field of another type, no key or time,
-or nothing in it."""
+"""The fault of a line: no JSON, no UTF-8, no object, a field of another type, no key or time, or an
+empty line."""
 
 REASONS: Final[dict[Fault, str]] = {
     "json": "not JSON",
@@ -35,12 +35,12 @@ REASONS: Final[dict[Fault, str]] = {
     "time": "no time",
     "empty": "not JSON",
 }
-"""How the reason begins that the quarantine has."""
+"""The begins of the reasons in the quarantine."""
 
 _KINDS: Final = {
     1: 44, 7: 22, 0: 7, 6: 6, 9735: 6, 3: 4, 20001: 3, 5: 3, 10002: 2, 30023: 2, 1063: 1
 }  # fmt: skip
-"""Kinds by hundredths, roughly as public relays see them."""
+"""Kinds by hundredths, roughly as on public relays."""
 _CHOICES: Final = (tuple(_KINDS), tuple(accumulate(_KINDS.values())))
 _DELETION: Final = 5
 _WORDS: Final = (
@@ -51,32 +51,30 @@ _CONTENT_CHARS_MAX: Final = 4000
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
 _EXPIRATIONS: Final = ("1000000000", "4102444800")
-"""In 2001 and 2100."""
+"""Timestamps in 2001 and 2100."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line or record, and what is known of it."""
+    """A line or record, with its known properties."""
 
     data: bytes
     id: str | None
-    """Of a good event."""
+    """The id of a good event."""
     fault: Fault | None = None
 
 
 class Events(Protocol):
-    """Events by number, from 0."""
-
     def line(self, number: int, form: int) -> Line:
         """An event as JSON. Forms 0 and 1 are different bytes of one event."""
 
 
 class Synthetic:
-    """Made-up events. Ids are true, signatures are random digits.
+    """Made-up events. Ids are correct, signatures are random digits.
 
-    Few authors write most. Times rise from ``begin`` over ``seconds`` with the numbers up to
-    ``count``; one in ten events is minutes late, one in a hundred hours, at most a day. There are
-    profiles that replace each other, deletions, expirations and ephemeral events.
+    Few authors write most events. Times rise from ``begin`` over ``seconds`` with the numbers up to
+    ``count``. One in ten events is minutes late, one in a hundred is hours late, at most a day.
+    Some events are profiles that replace each other, deletions, expirations and ephemeral events.
     """
 
     def __init__(self, seed: int, begin: int, seconds: float, count: int) -> None:
@@ -90,7 +88,6 @@ class Synthetic:
         self._text = " ".join(random.choices(_WORDS, k=4 * _CONTENT_CHARS_MAX))
 
     def line(self, number: int, form: int) -> Line:
-        """An event as JSON."""
         event = self.event(number)
         return Line(_dumped(event, form), event["id"])
 
@@ -147,7 +144,7 @@ class Synthetic:
 
 
 class OfFile:
-    """The lines of a file, without empty ones, kept in memory; gzip and zstd are known.
+    """The lines of a file, without empty ones, in memory; gzip and zstd work.
 
     Raises OSError.
     """
@@ -159,7 +156,7 @@ class OfFile:
         return len(self._lines)
 
     def line(self, number: int, form: int) -> Line:
-        """A line as it is; in another form, if it is an event, written differently."""
+        """A line as in the file; with another form, an event is written differently."""
         data = self._lines[number]
         found, fault = judge(data)
         if form and fault is None:
@@ -168,7 +165,7 @@ class OfFile:
 
 
 def judge(data: bytes) -> tuple[str | None, Fault | None]:
-    """The key of a line that the pipeline must take, or what is wrong with it."""
+    """The key of a line that the pipeline must accept, or the fault of the line."""
     if not data:
         return None, "empty"
     try:
@@ -197,11 +194,11 @@ _FITS: Final[dict[str, Callable[[Any], bool]]] = {
     "kind": lambda value: _is_int(value, 32),
     "tags": lambda value: isinstance(value, list) and all(isinstance(one, list) for one in value),
 }
-"""Of the fields that are no strings: what the columns of the pipeline take."""
+"""The values that the pipeline's columns accept, for fields that are not strings."""
 
 
 def broken(good: Line, random: Random, empty: bool) -> Line:
-    """A bad line made of a good one; an empty one, too, where a line can be ``empty``."""
+    """A bad line made of a good one; also an empty line if ``empty`` is set."""
     if good.id is None:
         return good
     kinds: list[Callable[[], Line]] = [
@@ -220,7 +217,7 @@ def broken(good: Line, random: Random, empty: bool) -> Line:
 
 
 def _half(good: Line) -> Line:
-    data = good.data[: len(good.data) // 2]  # which may end within a character
+    data = good.data[: len(good.data) // 2]  # may end within a character
     return Line(data, None, judge(data)[1])
 
 
@@ -242,7 +239,7 @@ def _lateness(random: Random) -> float:
 
 
 def _deletes(event: dict[str, Any], random: Random) -> list[list[str]]:
-    """The tags of a request to delete an event, by its id or its address."""
+    """The tags of a request to delete an event, by id or address."""
     kind, pubkey = event["kind"], event["pubkey"]
     if kind in (0, 3, 10002, 30023) and random.random() < 0.5:
         d = next((tag[1] for tag in event["tags"] if tag[0] == "d"), "")

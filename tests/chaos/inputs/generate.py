@@ -17,11 +17,11 @@ from deedbook import InvalidArgumentError
 __all__ = ["Generated", "Generation", "start"]
 
 _TESTS: Final = Path(__file__).absolute().parents[2]
-"""From where this package is found."""
+"""The directory with this package."""
 EVENTS: Final = 10_000
-"""Of a synthetic input, unless asked otherwise."""
+"""Default number of synthetic events."""
 _SYNTHETIC_BEGIN: Final = 1_767_312_000
-"""2026-01-02. With the lateness of a day at most, all lie within three days."""
+"""2026-01-02. With a lateness of at most a day, all events are within three days."""
 _SYNTHETIC_SECONDS: Final = 2 * 86400
 _README: Final = """What the inputs beside this directory hold, a line of JSON for each of them.
 
@@ -35,17 +35,17 @@ The events are {events}.
 
 @dataclass(frozen=True)
 class Generated:
-    """What the producers of this run did."""
+    """The results of this run's producers."""
 
     directory: str
     events: str
-    """Of which file they are, or ``synthetic``."""
+    """The file of the events, or ``synthetic``."""
     lines: dict[str, int]
     """Lines and records added, by source."""
     complete: bool
-    """Whether nothing is left to be sent."""
+    """Whether the producers sent everything."""
     failures: dict[str, str]
-    """Of the producers that failed or were killed."""
+    """Errors of the producers that failed or were killed."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,24 +54,24 @@ class Generated:
 
 
 class Generation:
-    """Producers at work."""
+    """Running producers."""
 
     def __init__(self, directory: Path, settings: Settings) -> None:
         self._directory = directory
         self._settings = settings
         self._begun = time.monotonic()
         self.processes = {name: _started(directory, name) for name in INPUTS}
-        """By source; they may be killed, and `start` with ``resume`` goes on."""
+        """The processes by source. A test may kill them; `start` with ``resume`` continues."""
 
     def stop(self) -> None:
-        """Have them end after the groups that they are at."""
+        """Stop the producers after their current groups."""
         for process in self.processes.values():
             assert process.stdin is not None
             if not process.stdin.closed:
                 process.stdin.close()
 
     def wait(self) -> Generated:
-        """Wait for all of them to end. What is raised meanwhile stops them first."""
+        """Wait until all producers end. An exception during the wait stops them first."""
         try:
             for process in self.processes.values():
                 process.wait()
@@ -121,13 +121,13 @@ def start(
     source: Path | None = None,
     resume: bool = False,
 ) -> Generation:
-    """Start producers that fill the inputs in a directory; wait for them with `Generation.wait`.
+    """Start producers for the inputs in a directory; `Generation.wait` waits for the end.
 
-    ``events`` of the file ``source``, or synthetic ones; with ``rate`` about so many a second, else
-    as fast as they can. ``resume`` goes on where producers were killed, with the settings of then;
-    those that are given must be the same, but for the rate.
+    The producers send ``events`` lines of the file ``source``, or synthetic ones. With ``rate``
+    they send about ``rate`` a second, otherwise as fast as possible. ``resume`` continues after a
+    kill with the earlier settings; given settings must be equal, except the rate.
 
-    Raises `InvalidArgumentError`, also for inputs that are there without ``resume``, and OSError.
+    Raises `InvalidArgumentError`, also for existing inputs without ``resume``, and OSError.
     """
     file = directory / "expected" / SETTINGS_FILE
     if resume:
@@ -180,7 +180,7 @@ def _same(
 def _started(directory: Path, name: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "chaos.inputs.produce", str(directory.absolute()), name]
     pipe = subprocess.PIPE
-    # Of its own group, so that Ctrl-C does not end it in the middle: its parent stops it.
+    # In a new group, because Ctrl-C must not end the child in the middle: `stop` ends the child.
     return subprocess.Popen(
         command, cwd=_TESTS, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )

@@ -1,4 +1,4 @@
-"""What a pipeline's inputs hold, noted beside them: a line of JSON for each line or record."""
+"""Notes about a pipeline's inputs: a line of JSON for each line or record."""
 
 from __future__ import annotations
 
@@ -27,28 +27,27 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Note:
-    """What is expected of one line or record of an input."""
+    """The expectation of one line or record of an input."""
 
     n: int
-    """Its number, from 1."""
+    """The number of the line, from 1."""
     sha256: str
-    """Of its bytes."""
+    """The hash of the bytes."""
     id: str | None
-    """The event's, if it is a good one."""
+    """The id of a good event."""
     good: bool
     where: str | None
     """File and line, ``000001.jsonl:12``; None in a log."""
     fault: Fault | None
-    """What is wrong with it."""
+    """The fault of a bad line."""
     at: float | None = None
-    """When it was acknowledged, in seconds since 1970.
+    """The time of the acknowledgement, in seconds since 1970.
 
-    None where that is not known: a kill came before the note, or the note is an old one.
+    None if unknown: a kill came before the note, or the note is old.
     """
 
     @classmethod
     def of(cls, n: int, line: Line, where: str | None, at: float | None) -> Note:
-        """The note of a line."""
         good = line.fault is None
         return cls(n, digest(line.data), line.id, good, where, line.fault, at)
 
@@ -59,7 +58,7 @@ def digest(data: bytes) -> str:
 
 
 def expected_file(directory: Path, source: str) -> Path:
-    """The notes of a source whose input lies in a directory."""
+    """The file of notes about a source, for an input in a directory."""
     return directory / "expected" / f"{source}.jsonl"
 
 
@@ -70,7 +69,7 @@ def notes_of(file: Path) -> Iterator[Note]:
 
 
 def lines_of_files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file, or of the files in a directory by name, each with ``FILE:NUMBER``.
+    """The lines of a file, or of a directory's files by name, each with ``FILE:NUMBER``.
 
     Raises OSError.
     """
@@ -82,7 +81,7 @@ def lines_of_files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def json_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file of JSON lines, without a torn last one. Raises OSError."""
+    """The values of a file of JSON lines, without a torn last line. Raises OSError."""
     with open_regular(file) as opened:
         for line in opened:
             if line.endswith(b"\n"):
@@ -90,7 +89,7 @@ def json_lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 class JsonLines:
-    """Appends lines to a file. A torn last line of a process that was killed is cut off."""
+    """Appends lines to a file, after truncating a torn last line of a killed process."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +97,7 @@ class JsonLines:
         _cut_torn(self._file)
 
     def add(self, values: Iterable[dict[str, Any]], *, sync: bool) -> None:
-        """Append all; with ``sync``, on stable storage when this returns."""
+        """Append all values; with ``sync``, they are on stable storage on return."""
         data = b"".join(json.dumps(one, separators=(",", ":")).encode() + b"\n" for one in values)
         rest = memoryview(data)
         while rest:

@@ -1,4 +1,4 @@
-"""Which producer sends which lines, in which order: the same for the same settings."""
+"""The lines of each producer, in order: the same for the same settings."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from deedbook._system.regular import read_json
 __all__ = ["INPUTS", "SETTINGS_FILE", "Settings", "plan"]
 
 INPUTS: Final = {"files": "files", "orders": "app.wal", "spool": "spool"}
-"""The sources that are filled, and where in the directory their inputs are."""
+"""The sources to fill, and the paths of their inputs in the directory."""
 SETTINGS_FILE: Final = "generator.json"
 
 _SHARES: Final = {"files": 0.5, "orders": 0.3, "spool": 0.2}
-"""Of the events."""
+"""Shares of the events."""
 _AGAIN: Final = 0.04
-"""So many are sent again by the same producer, up to `_RECENT` events later."""
+"""The share of events that the same producer sends again, up to `_RECENT` events later."""
 _ELSEWHERE: Final = 0.04
-"""So many are sent by another producer, too."""
+"""The share of events that another producer also sends."""
 _BAD: Final = 0.02
-"""After so many a bad line follows."""
+"""The share of events with a bad line after them."""
 _RECENT: Final = 1000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is generated."""
+    """The settings of the generator."""
 
     events: int
-    """Different events; what is sent again, and bad lines, come on top."""
+    """The number of different events, without repeated events and bad lines."""
     seed: int
     rate: float | None
     """Events a second; None for as fast as possible."""
     source: str | None
-    """The file that they are of; None for synthetic ones."""
+    """The file of the events; None for synthetic ones."""
     begin: int
     """The time of the first synthetic event, seconds since 1970."""
     seconds: float
-    """The time from the first to the last one, without the lateness of both."""
+    """The time from the first to the last event, without the lateness of both."""
 
     def save(self, file: Path) -> None:
-        """Write to a file."""
+        """Write the settings to a file."""
         file.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, file: Path) -> Settings:
-        """Read what `save` wrote. Raises OSError."""
+        """Read the settings from a file. Raises OSError."""
         return cls(**read_json(file))
 
     def make_events(self) -> Events:
-        """The events. Raises OSError."""
+        """Make the events. Raises OSError."""
         if self.source is not None:
             return OfFile(Path(self.source))
         return Synthetic(self.seed, self.begin, self.seconds, self.events)
 
 
 def plan(settings: Settings, name: str) -> Iterator[tuple[int, Line]]:
-    """The lines that a producer sends, each with the number of the event that it is due with."""
+    """The lines of a producer, each with the number of an event, which decides when it is due."""
     random = Random(settings.seed)
     events = settings.make_events()
     names = tuple(INPUTS)
     own: deque[int] = deque(maxlen=_RECENT)
     for number in range(settings.events):
-        # As many draws for each event in each producer, so that all agree.
+        # Each producer draws as often for each event, because all must agree.
         whose, again, which, bad, elsewhere = (random.random() for _ in range(5))
         first = _pick(whose)
         if first == name:

@@ -1,11 +1,11 @@
-"""A producer: the process that fills one input of a pipeline, and notes what it holds.
+"""A producer: the process that fills one input of a pipeline, and notes the lines.
 
-Run as ``python -m chaos.inputs.produce DIRECTORY NAME``. It ends when all is sent. Once its
-standard input is closed, as it is when its parent dies, it ends after the group that it is at. On
-standard output it prints a line of JSON: lines sent by this run, and whether that is all.
+Run as ``python -m chaos.inputs.produce DIRECTORY NAME``. A producer ends after its last line. If
+standard input closes, as after the death of the parent, a producer ends after the current group. On
+standard output it prints a line of JSON: lines sent by this run, and whether all are sent.
 
-A line is noted after it was acknowledged, so that a note without a line is a loss. What a kill left
-without a note is noted by the next run, which holds every line that it finds against the plan.
+The note of a line follows the acknowledgement, so a note without a line means a loss. After a kill,
+the next run notes the lines without a note, and compares every line with the plan.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _FINISH_SECONDS: Final = 2.0
 
 
 class ProducerError(Exception):
-    """An input does not hold what was acknowledged, or something else."""
+    """An input lacks an acknowledged record, or has another one."""
 
 
 class Input(Protocol):
-    """What a producer appends to."""
+    """The input to which a producer appends."""
 
     group_max: int
-    """Lines at once."""
+    """Lines per append."""
     linger_seconds: float
-    """In a live run, so long is waited for more lines after the first."""
+    """In a live run, the wait for more lines after the first."""
 
     def held(self) -> Iterator[tuple[bytes, str | None]]:
-        """What it holds, in order, with the place of each. To be read before anything is added."""
+        """The lines of the input, in order, each with its place. Only before the first `add`."""
 
     def add(self, lines: Sequence[bytes]) -> list[str | None]:
-        """Append, durably; returns the places."""
+        """Append durably; returns the places."""
 
     def close(self) -> None:
-        """Finish."""
+        """Finish the input."""
 
 
 class Files:
@@ -90,7 +90,7 @@ class Files:
 
 
 class Application:
-    """An application's write-ahead log, which it appends to in groups."""
+    """An application's write-ahead log, with appends in groups."""
 
     group_max = 100
     linger_seconds = 0.05
@@ -102,7 +102,7 @@ class Application:
             try:
                 self._wal = Wal.open(path, "a", durability="always", segment_bytes=8 << 20)
                 break
-            except LockedError:  # of a process that is about to die
+            except LockedError:  # held by a process that is about to die
                 if time.monotonic() > ends:
                     raise
                 time.sleep(0.1)
@@ -119,13 +119,13 @@ class Application:
 
 
 class Sender:
-    """A sender's ledger. Nothing is removed from it, so that all can be read."""
+    """A sender's ledger. No record is removed, so that a check can read all of them."""
 
     group_max = 50
     linger_seconds = 0.02
 
     def __init__(self, path: Path) -> None:
-        # Looked at first: the files of this process would not be read.
+        # Opened first, because a reader opened later would not read the files of this process.
         try:
             self._before: Ledger | None = Ledger.open(path, base="events")
         except MissingError:
@@ -140,7 +140,7 @@ class Sender:
     def add(self, lines: Sequence[bytes]) -> list[str | None]:
         self._ledger.append_many(lines, atomic=True)
         if time.monotonic() - self._finished > _FINISH_SECONDS:
-            # As a sender does: a fetch finishes the file, and others can read it.
+            # A sender does the same: a fetch finishes the file, and then others can read the file.
             self._ledger.fetch(count=1)
             self._finished = time.monotonic()
         return [None] * len(lines)
@@ -157,9 +157,9 @@ _OPENERS: Final[dict[str, Callable[[Path], Input]]] = {
 
 
 def produce(directory: Path, name: str, stop: threading.Event) -> tuple[int, bool]:
-    """Fill an input; returns the lines added and whether that is all.
+    """Fill an input; returns the number of added lines, and whether all are sent.
 
-    Raises `ProducerError` where it does not hold what was acknowledged, `deedbook.Error`, OSError.
+    Raises `ProducerError` for an input without its acknowledged records, `deedbook.Error`, OSError.
     """
     settings = Settings.load(directory / "expected" / SETTINGS_FILE)
     expected = expected_file(directory, name)
@@ -186,7 +186,7 @@ def produce(directory: Path, name: str, stop: threading.Event) -> tuple[int, boo
 
 
 def _settle(target: Input, rest: Iterator[Due], expected: Path, notes: JsonLines) -> int:
-    """Note what is there without a note; returns how many lines are there."""
+    """Note the lines without a note; returns the number of lines in the input."""
     noted = list(notes_of(expected))
     there = 0
     without: list[Note] = []
@@ -209,7 +209,7 @@ def _settle(target: Input, rest: Iterator[Due], expected: Path, notes: JsonLines
 def _groups(
     rest: Iterator[Due], target: Input, rate: float | None, stop: threading.Event
 ) -> Iterator[list[Line]]:
-    """Lines to be added at once. In a live run a line is due with its event."""
+    """Groups of lines, one per append. In a live run a line is due with its event."""
     group: list[Line] = []
     begun: float | None = None
     ends = 0.0
@@ -239,7 +239,6 @@ def _watch_parent(stop: threading.Event) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a producer; an error is a line on standard error, and exit code 1."""
     directory, name = arguments
     stop = threading.Event()
     threading.Thread(target=_watch_parent, args=(stop,), daemon=True).start()

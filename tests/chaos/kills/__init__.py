@@ -1,1 +1,1 @@
-"""What is killed, when, and the other troubles of a trial."""
+"""The targets and times of kills, and the other faults of a trial."""

@@ -1,4 +1,4 @@
-"""Kills parts of a running pipeline, at random and at its dangerous moments, from a seed."""
+"""Kills parts of a running pipeline, at random and at dangerous moments, from a seed."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ TARGETS: Final = {
     "executor": "an executor of the cluster",
     "node": "a Worker of the cluster with its executor; another one is started",
 }
-"""What is killed. The first three end a run; the others Spark makes good, or the round fails."""
+"""The targets. The first three end a run; Spark recovers from the others, or the round fails."""
 
 _ENDS: Final = ("all", "all", "jvm", "terminate")
 _OTHERS: Final = ("worker", "worker", "producer")
 _OTHERS_OF_CLUSTER: Final = ("worker", "executor", "executor", "worker", "producer", "node")
 _OTHERS_MAX: Final = 3
-"""So many are killed at most before the run is ended."""
+"""The most kills before the kill that ends the run."""
 _BEGIN_SECONDS: Final = 90.0
 _MOMENT_SECONDS: Final = 15.0
 _MOMENT_BEGINS: Final = 2.0
-"""A step is waited for so long, and so many times the time that Spark took to start."""
+"""The wait for a step: this many seconds, plus a multiple of Spark's time to start."""
 _TARGET_SECONDS: Final = 8.0
 _END_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.0005
 _FAILED_MAX: Final = 5
-"""So many runs in a row may end by themselves."""
+"""The most runs in a row that may end without a kill."""
 
 
 @dataclass(frozen=True)
@@ -52,41 +52,40 @@ class Kill:
     target: str
     moment: str
     seen: bool
-    """Whether the moment was seen, else it was killed after a wait; of a trouble, whether the run
-    refused to go on, as it must."""
+    """Whether the moment came; otherwise the kill followed a wait. For one of `TROUBLES`, whether
+    the run refused to continue, as required."""
     seconds: float
-    """After the run began; of a trouble, how long it took."""
+    """Seconds after the begin of the run; for one of `TROUBLES`, the duration."""
 
     @property
     def is_kill(self) -> bool:
-        """Whether a process was killed."""
         return self.target not in TROUBLES
 
 
 @dataclass
 class Chaos:
-    """Runs a pipeline again and again, and kills it.
+    """Runs a pipeline repeatedly, and kills it.
 
-    The order of targets and moments follows from the seed; when a step is seen does not.
+    The seed decides the order of targets and moments, but not the times of the steps.
     """
 
     runs: Runs
     seed: int
     producer: Callable[[], bool] | None = None
-    """Kills a producer of the inputs and has it go on; returns whether there was one."""
+    """Kills a producer of the inputs and restarts it; returns whether there was one."""
     cluster: Cluster | None = None
-    """On which the runs are, if they are on one that may be killed, too."""
+    """The cluster of the runs, if kills may hit the cluster, too."""
     troubles: Troubles | None = None
     tell: Callable[[Kill], object] | None = None
-    """Gets each kill and each trouble as it was done."""
+    """Called with each kill, and with each of `TROUBLES`."""
     kills: list[Kill] = field(default_factory=list)
     failed: int = 0
-    """Runs that ended by themselves, as after too many deaths of workers."""
+    """Runs that ended without a kill, for example after too many deaths of workers."""
 
     def run(self, count: int) -> None:
-        """Kill so often. The pipeline does not run any more afterwards.
+        """Make ``count`` kills. Afterwards the pipeline does not run.
 
-        Raises `TrialError` where runs end by themselves again and again.
+        Raises `TrialError` if runs repeatedly end without a kill.
         """
         order = random.Random(self.seed)
         moments, ends = _shuffled(order, MOMENTS), _shuffled(order, _ENDS)
@@ -108,7 +107,7 @@ class Chaos:
             self._note_troubles(self.troubles.rest())
 
     def settle(self, timeout_seconds: float = 600.0) -> None:
-        """Run it undisturbed until a round finds nothing new. Raises `TrialError` if it fails."""
+        """Run undisturbed until a round finds no new rows. Raises `TrialError` if a run fails."""
         until = time.monotonic() + timeout_seconds
         while time.monotonic() < until:
             done = self.runs.once()
@@ -132,7 +131,7 @@ class Chaos:
             self._add(Kill(one.name, one.moment, one.wrong is None, round(one.seconds, 3)))
 
     def _one(self, end: str, moment: str, others: list[str], order: random.Random) -> bool:
-        """One run; returns whether it was killed, and did not end by itself before."""
+        """One run; returns whether a kill ended the run."""
         begun = time.monotonic()
         self._begun_at = self.runs.begun()
         process = self.runs.start()
@@ -149,19 +148,19 @@ class Chaos:
             is_killed = _end(process, end, known)
             if is_killed:
                 self._add(Kill(end, moment, seen, round(time.monotonic() - begun, 3)))
-            # What is left of the run ends with it: a driver without its JVM fails by itself.
+            # The rest of the run ends, too: a driver without its JVM fails.
             _sleep(process, _END_SECONDS)
         finally:
             kill_all(process.pid)
             process.wait()
         self.runs.tidy()
-        # Else they would hold the cores that the next run waits for.
+        # Otherwise executors would hold the cores of the next run.
         if self.cluster is not None and not self.cluster.await_idle(_END_SECONDS):
             raise TrialError("executors live on after the end of their driver")
         return is_killed
 
     def _await_begin(self, process: subprocess.Popen[bytes]) -> None:
-        """Until Spark has started, or for a while."""
+        """Wait until Spark has started, or for a while."""
         before = self._begun_at
         until = time.monotonic() + _BEGIN_SECONDS
         while self.runs.begun() == before and process.poll() is None and time.monotonic() < until:
@@ -170,7 +169,9 @@ class Chaos:
     def _kill_other(
         self, process: subprocess.Popen[bytes], target: str, order: random.Random
     ) -> bool:
-        """Kill what does not end the run, as soon as there is one; whether there was."""
+        """Kill a target that does not end the run, as soon as there is one; returns whether there
+        was.
+        """
         if target == "producer":
             return self.producer is not None and self.producer()
         if target == "node":
@@ -186,11 +187,12 @@ class Chaos:
         return False
 
     def _found(self, process: subprocess.Popen[bytes], target: str) -> list[tuple[int, int]]:
-        """Python workers, or executors, each with the leader of its session."""
+        """Python workers, or executors, each with the leader of the session."""
         if target == "executor":
             assert self.cluster is not None
             return self.cluster.executors()
-        # On a cluster those beside the driver plan and commit for it, the others work.
+        # On a cluster, the driver's Python workers only plan and commit; the executors' workers
+        # work.
         if self.cluster is not None and (found := self.cluster.python_workers()):
             return found
         leader = process.pid
@@ -199,7 +201,8 @@ class Chaos:
     def _await(
         self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float
     ) -> tuple[bool, list[int]]:
-        """Until the moment, or so long: whether it was seen, and the processes of the run."""
+        """Wait for the moment, at most ``wait_seconds``: whether it came, and the run's processes.
+        """
         if moment == AT_RANDOM:
             _sleep(process, wait_seconds)
             return True, session(process.pid)
@@ -216,24 +219,24 @@ class Chaos:
 
 
 def _shuffled(order: random.Random, names: tuple[str, ...]) -> Iterator[str]:
-    """All names in some order, then all in another."""
+    """All names in some order, then all in another order, endlessly."""
     while True:
         yield from order.sample(names, len(names))
 
 
 def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait so long, or until the process ends."""
+    """Wait ``seconds``, or until the process ends."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=seconds)
 
 
 def _end(process: subprocess.Popen[bytes], target: str, known: list[int]) -> bool:
-    """Kill what ends a run; whether it was running still."""
+    """Kill a target that ends a run; returns whether the run was still running."""
     if process.poll() is not None:
         return False
     if target == "terminate":
         process.terminate()
         return True
     found = [pid for pid in known if target == "all" or is_jvm(pid)]
-    # One after the other, but within less than a millisecond.
+    # One after the other, within less than a millisecond.
     return any([kill(pid, process.pid) for pid in found])

@@ -23,7 +23,7 @@ SETTINGS: Final = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.speculation": "true",
-    # As eager as can be, so that many a task has a second attempt, and both come to their end.
+    # As eager as possible: many tasks get a second attempt, and both attempts end.
     "spark.speculation.interval": "20ms",
     "spark.speculation.minTaskRuntime": "10ms",
     "spark.speculation.quantile": "0.25",
@@ -31,7 +31,7 @@ SETTINGS: Final = {
     "spark.speculation.task.duration.threshold": "100ms",
     "spark.speculation.efficiency.enabled": "false",
 }
-"""Of Spark, for a driver that uses the cluster: what fits a node, and speculation."""
+"""Spark settings of a driver on the cluster: the size of a node, and speculation."""
 
 _DEFAULTS: Final = "spark-defaults.conf"
 _HOST: Final = "127.0.0.1"
@@ -41,7 +41,7 @@ _DEPLOY: Final = "org.apache.spark.deploy"
 
 
 class Cluster:
-    """A running cluster. A node is a Worker of Spark with the executor that it starts."""
+    """A running cluster. A node is a Worker of Spark with its executor."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -49,13 +49,13 @@ class Cluster:
         self._master: subprocess.Popen[bytes] | None = None
         self._nodes: list[subprocess.Popen[bytes]] = []
         self.environment: Final = {"SPARK_CONF_DIR": str(directory / "conf")}
-        """Of drivers: where Spark finds the secret. Whoever has it runs code as this user, so it is
-        in a file of this user and in no argument, which all users of the machine can read."""
+        """Variables of drivers: the place of Spark's secret. Whoever has the secret runs code as
+        this user. So a file of this user has it, and no argument, which all users could read."""
         self.master = f"spark://{_HOST}:{self._port}"
-        """What drivers are given."""
+        """The master's URL for drivers."""
 
     def start(self, nodes: int) -> None:
-        """Start the master and the nodes. Raises OSError where the master does not listen."""
+        """Start the master and the nodes. Raises OSError if the master does not listen."""
         conf = self._directory / "conf"
         conf.mkdir(0o700)
         with create_new(conf / _DEFAULTS) as file:
@@ -66,16 +66,16 @@ class Cluster:
         self._nodes = [self._node(number) for number in range(nodes)]
 
     def stop(self) -> None:
-        """Kill all of it, executors and their Python workers included."""
+        """Kill the whole cluster, including executors and their Python workers."""
         for process in [*self._nodes, *([self._master] if self._master else [])]:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # also where there is no /proc
+                os.killpg(process.pid, signal.SIGKILL)  # also without /proc
             kill_all(process.pid)
             process.wait()
         self._nodes, self._master = [], None
 
     def executors(self) -> list[tuple[int, int]]:
-        """The executors of all drivers, each with the node that leads its session."""
+        """The executors of all drivers, each with the node that leads the session."""
         return [(pid, node) for node in self.pids for pid in session(node) if is_executor(pid)]
 
     def python_workers(self) -> list[tuple[int, int]]:
@@ -84,28 +84,30 @@ class Cluster:
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """The number of nodes."""
         return len(self._nodes)
 
     @property
     def pids(self) -> list[int]:
-        """The process of each node, whose children its executors are."""
+        """The process of each node, the parent of the executors."""
         return [node.pid for node in self._nodes]
 
     def kill_node(self, number: int) -> None:
-        """SIGKILL a node: Worker, executor and Python workers; then start another one."""
+        """SIGKILL a node: Worker, executor and Python workers; then start another node."""
         kill_all(self._nodes[number].pid)
         self._nodes[number].wait()
         self._nodes[number] = self._node(number)
 
     def await_idle(self, timeout_seconds: float) -> bool:
-        """Wait until no executor is left, as after the end of a driver; whether none is."""
+        """Wait until no executor is left, as after the end of a driver; returns whether none is
+        left.
+        """
         return not await_end([pid for pid, _ in self.executors()], timeout_seconds)
 
     def _node(self, number: int) -> subprocess.Popen[bytes]:
         size = ["--cores", "1", "--memory", _NODE_MEMORY]
         work = ["--work-dir", str(self._directory / f"{number}")]
-        # Hosts of their own: Spark makes no second attempt on the host of the first.
+        # Separate hosts, because Spark makes no second attempt on the host of the first.
         host = f"127.0.0.{number + 1}" if sys.platform.startswith("linux") else _HOST
         return self._started("worker.Worker", host, self.master, *size, *work)
 
@@ -137,7 +139,7 @@ class Cluster:
 
 @contextmanager
 def standalone_cluster(directory: Path, nodes: int = 2) -> Iterator[Cluster]:
-    """A cluster on loopback with its files in a directory; it is killed on the way out."""
+    """A cluster on loopback with its files in a directory, killed at the end."""
     cluster = Cluster(directory)
     try:
         cluster.start(nodes)

@@ -1,4 +1,4 @@
-"""The steps of the pipeline's commits, seen from outside by the files that they leave."""
+"""The steps of the pipeline's commits, seen from outside through their files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MOMENTS: Final = (
     "checkpoint offsets",
     "checkpoint commit",
 )
-"""When something is killed: after a random wait, or as soon as a step of a commit is seen."""
+"""The times of kills: after a random wait, or at a step of a commit."""
 
 Stamp = tuple[int, int]
 
 
 class Watch:
-    """Looks for a step; it is seen once, as it happens after the watch began.
+    """Looks for a step, and sees it once, if it happens after the begin of the watch.
 
     A look takes some dozen microseconds, because most steps take less than a millisecond.
     """
@@ -42,7 +42,7 @@ class Watch:
         self._stamps = [_stamp(file) for file in self._files]
 
     def sees(self) -> bool:
-        """Whether a folder has got a new name, or a file (or folder) is new or was changed."""
+        """Whether a folder has a new name, or a file (or folder) is new or changed."""
         for at, folder in enumerate(self._folders):
             names = _names(folder)
             if not names <= self._names[at]:
@@ -55,7 +55,7 @@ class Watch:
 
 
 def _traces(home: Home, moment: str) -> tuple[list[Path], list[Path]]:
-    """The folders in which a step makes files, and the files that it makes or replaces."""
+    """The folders with the new files of a step, and the files that a step makes or replaces."""
     sidecars = [home.bronze(one.name) / ".deedbook" for one in home.sources]
     checkpoints = [home.checkpoint(name) for name in home.queries]
     found: dict[str, tuple[list[Path], list[Path]]] = {
@@ -73,7 +73,7 @@ def _traces(home: Home, moment: str) -> tuple[list[Path], list[Path]]:
 
 
 def _names(folder: Path) -> set[str]:
-    """Names in a folder, but for those that Spark and others give before a file is complete."""
+    """Names in a folder, without the temporary names of incomplete files."""
     with suppress(OSError):
         return {name for name in os.listdir(folder) if name[0] not in "._"}
     return set()

@@ -1,4 +1,4 @@
-"""Processes of this machine, as Linux shows them: those of a session, and what they are."""
+"""Processes of this machine, from Linux: the processes of a session, and their kinds."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EXECUTOR: Final = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 def session(leader: int) -> list[int]:
-    """The processes of the session that a process began, the youngest first.
+    """The processes of the session that ``leader`` began, the youngest first.
 
-    Not its groups: Spark gives its Python workers a group of their own. Those that have ended and
-    whose parent has not looked are left out. None where there is no ``/proc``.
+    Not the process groups, because Spark gives Python workers another group. The list lacks
+    zombies, and is empty without ``/proc``.
     """
     found = []
     for name in filter(str.isdecimal, os.listdir("/proc") if os.path.isdir("/proc") else ()):
@@ -33,10 +33,10 @@ def session(leader: int) -> list[int]:
 
 
 def kill(pid: int, leader: int) -> bool:
-    """SIGKILL to a process of the session that ``leader`` began; whether it was there.
+    """SIGKILL a process of the session that ``leader`` began; returns whether it was there.
 
-    The number may have been listed earlier. The process is held by a descriptor, and its session
-    is asked then: another one that got the number since is left alone.
+    ``pid`` may come from an earlier list. A descriptor holds the process before the check of the
+    session, so a new process with the same number stays alive.
     """
     with suppress(OSError, ValueError):
         held = os.pidfd_open(pid)
@@ -50,7 +50,7 @@ def kill(pid: int, leader: int) -> bool:
 
 
 def kill_all(leader: int) -> None:
-    """SIGKILL to all of a session, also to those that it starts meanwhile."""
+    """SIGKILL all processes of a session, also later ones."""
     while pids := session(leader):
         for pid in pids:
             kill(pid, leader)
@@ -58,7 +58,7 @@ def kill_all(leader: int) -> None:
 
 
 def await_end(pids: Iterable[int], timeout_seconds: float) -> list[int]:
-    """Wait until processes have ended; returns those that have not."""
+    """Wait for the end of processes; returns the processes that are left."""
     until = time.monotonic() + timeout_seconds
     left = [pid for pid in pids if _lives(pid)]
     while left and time.monotonic() < until:
@@ -80,7 +80,7 @@ def is_executor(pid: int) -> bool:
 
 
 def is_python_worker(pid: int) -> bool:
-    """Whether a process is a Python worker of Spark, or the daemon that forks them."""
+    """Whether a process is a Python worker of Spark, or the daemon that forks workers."""
     return b"pyspark.daemon" in _command(pid)
 
 

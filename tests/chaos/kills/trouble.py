@@ -1,4 +1,4 @@
-"""Each trouble: how it is made between two runs, what a run must say of it, how it is undone."""
+"""The faults: making one between two runs, the required message of a run, and undoing it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _FULL_BYTES: Final = 1 << 16
 
 
 class NotNowError(Exception):
-    """A trouble cannot be made now, or not here."""
+    """This fault is impossible now, or on this machine."""
 
 
 @dataclass
 class Place:
-    """What all troubles need."""
+    """The shared context of all faults."""
 
     home: Home
     runs: Runs
     aside: Path
-    """Where things lie meanwhile, on the pipeline's file system."""
+    """A directory for moved files, on the pipeline's file system."""
     paused: Callable[[], AbstractContextManager[object]]
-    """Has followers close the logs."""
+    """Makes followers close the logs."""
     order: random.Random
 
     def batches(self, query: str) -> int:
-        """Batches that a checkpoint says are done."""
+        """Finished batches, according to a checkpoint."""
         try:
             names = os.listdir(self.home.checkpoint(query) / "commits")
         except FileNotFoundError:
@@ -48,11 +48,10 @@ class Place:
         return 1 + max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def is_committing(self, source: Source) -> bool:
-        """Whether a run was killed in a commit to a bronze log, which its next writer ends."""
+        """Whether a kill interrupted a commit to a bronze log; the next writer ends the commit."""
         return (self.home.bronze(source.name) / ".deedbook" / "transaction").exists()
 
     def log(self, source: Source) -> list[Any]:
-        """The records of a bronze log."""
         return list(bronze_of(self.home.bronze(source.name), source.bronze).records)
 
     def tables(self) -> dict[str, tuple[int, int]]:
@@ -67,32 +66,32 @@ class Place:
 
 
 class Trouble(ABC):
-    """One trouble, to be made once."""
+    """One fault, made once."""
 
     name: str
-    """As it is shown beside the kills."""
+    """The name in the list of kills."""
     check: str
-    """Of the check that it was seen."""
+    """The name of the check for this fault."""
     moment: str = "between runs"
 
     def __init__(self, place: Place) -> None:
         self.place = place
 
     def look(self) -> None:
-        """Called between any two runs until the trouble is made."""
+        """Called between any two runs until the fault is made."""
         return
 
     @abstractmethod
     def make(self) -> tuple[Once, Sequence[str], bool]:
-        """Make it, run the pipeline, undo it.
+        """Make the fault, run the pipeline, and undo the fault.
 
-        Returns the run, what it must have said, and whether nothing was changed. Raises
+        Returns the run, its required messages, and whether all files stayed the same. Raises
         `NotNowError`.
         """
 
 
 class CheckpointLost(Trouble):
-    """The checkpoint of a source, or of silver, is moved away, and back after the run."""
+    """A run without the checkpoint of a source, or of silver; afterwards the checkpoint is back."""
 
     name = "checkpoint lost"
     check = "trouble: refused without its checkpoint"
@@ -121,9 +120,9 @@ class CheckpointLost(Trouble):
 
 
 class DiskFull(Trouble):
-    """The tasks that read a source have no room to stage: a full file system lies over the folder.
+    """The tasks that read a source have no room to stage: a full file system covers the folder.
 
-    It is a tmpfs of 64 KiB, filled to the last byte, for one run; the log itself has room.
+    For one run, the folder is a tmpfs of 64 KiB, filled to the last byte. The log has room.
     """
 
     name = "disk full"
@@ -132,7 +131,7 @@ class DiskFull(Trouble):
 
     def make(self) -> tuple[Once, Sequence[str], bool]:
         place = self.place
-        # A commit that was killed needs what lies in the folder.
+        # An interrupted commit needs the files in the folder.
         ready = [one for one in place.home.sources if not place.is_committing(one)]
         found = [one for one in ready if place.batches(f"bronze/{one.name}") > 0]
         if not found:
@@ -149,10 +148,10 @@ class DiskFull(Trouble):
 
 
 class LogCut(Trouble):
-    """A bronze log is replaced by a copy of an earlier time, and put back after the run.
+    """An older copy replaces a bronze log for one run; afterwards the log is back.
 
-    Two batches must have come between: the first may come again where a run was killed, and then
-    it would be the next one of the copy, too.
+    The copy must miss two batches. A kill can cause the first missing batch to come again, and then
+    this batch would continue the copy, too.
     """
 
     name = "log cut"
@@ -168,7 +167,7 @@ class LogCut(Trouble):
         return self.place.aside / "copy"
 
     def look(self) -> None:
-        """Copy a log as soon as there is one that knows batches."""
+        """Copy a log as soon as one has a batch."""
         place = self.place
         logs = place.home.sources
         found = [
@@ -200,7 +199,7 @@ KINDS: Final[tuple[type[Trouble], ...]] = (CheckpointLost, DiskFull, LogCut)
 
 @contextmanager
 def _moved(path: Path, aside: Path) -> Iterator[None]:
-    """Move something away, and back; what was made in its place goes."""
+    """Move something away and back; files made in its place are deleted."""
     path.rename(aside)
     try:
         yield
@@ -211,7 +210,7 @@ def _moved(path: Path, aside: Path) -> Iterator[None]:
 
 @contextmanager
 def full_disk(folder: Path, aside: Path) -> Iterator[None]:
-    """Put a full file system over a folder. Raises `NotNowError` where mounting is not allowed."""
+    """Cover a folder with a full file system. Raises `NotNowError` if mounting is not allowed."""
     aside.mkdir(exist_ok=True)
     folder.mkdir(exist_ok=True)
     _mount("-t", "tmpfs", "-o", f"size={_FULL_BYTES}", "tmpfs", str(aside))
@@ -243,5 +242,5 @@ def _mount(*arguments: str) -> None:
 
 
 def _unmount(folder: Path) -> None:
-    """Also while a process that is about to end has a file there open."""
+    """Unmount, even while a dying process still has a file there open."""
     subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)

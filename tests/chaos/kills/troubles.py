@@ -1,8 +1,8 @@
-"""Trouble that is no kill: a checkpoint that is lost, a full disk, a log that was cut.
+"""Faults other than kills: a lost checkpoint, a full disk, a truncated log.
 
-Each is made between two runs of the chaos; a run must then refuse to go on, and say why, and what
-it is about must stay as it was. Then the trouble is undone, and the next run goes on. What a run
-did instead is a check of the trial that failed.
+The chaos makes each fault between two runs. The next run must refuse to continue, name the reason,
+and leave the affected files unchanged. Then the fault is undone, and the following run continues. A
+run that does anything else fails a check of the trial.
 """
 
 from __future__ import annotations
@@ -22,29 +22,27 @@ from chaos.runs import Once, Runs
 __all__ = ["TROUBLES", "Made", "Troubles", "judge"]
 
 TROUBLES: Final = tuple(kind.name for kind in KINDS)
-"""Their names, beside those of what is killed."""
+"""The names of the faults, next to the names of the kills."""
 
 _KILLS: Final = 50
-"""Each trouble is made once for so many kills."""
+"""Kills per fault."""
 _TRIES: Final = 4
-"""So often one is tried again at the end, with a run between that brings something new."""
+"""Attempts per fault at the end, with a run in between that brings new records."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A trouble that was made."""
-
     name: str
     moment: str
     wrong: str | None
-    """What was not as it must be."""
+    """The broken requirement, if any."""
     said: str
-    """The last line that the run said."""
+    """The last line of the run's output."""
     seconds: float
 
 
 class Troubles:
-    """Troubles among so many kills, each at a place among them that follows from the seed."""
+    """Faults among ``kills`` kills, each at a position that follows from the seed."""
 
     def __init__(
         self,
@@ -69,7 +67,7 @@ class Troubles:
         self._why: dict[type[Trouble], str] = {}
 
     def due(self, killed: int) -> Iterator[Made]:
-        """Make what is due after so many kills, and can be made now."""
+        """Make the faults due after ``killed`` kills, if they are possible now."""
         self._look()
         for at, trouble in list(self._due):
             if at <= killed and (made := self._make(trouble)) is not None:
@@ -77,15 +75,15 @@ class Troubles:
                 yield made
 
     def rest(self) -> Iterator[Made]:
-        """Make what was not possible before, while inputs still grow."""
+        """Make the faults that were impossible before, while inputs still grow."""
         for _ in range(_TRIES):
             if self._due:
                 yield from self.due(1 << 62)
             if self._due:
-                self._place.runs.once()  # it brings something new
+                self._place.runs.once()  # brings new records
 
     def checks(self) -> list[Check]:
-        """A check for each kind that was made."""
+        """A check for each kind of fault that was made."""
         checks = []
         for kind, made in self._made.items():
             wrong = [one.wrong for one in made if one.wrong is not None]
@@ -104,7 +102,7 @@ class Troubles:
         ]
 
     def _look(self) -> None:
-        """One of a kind, so that the next copies a log later."""
+        """Only one fault of a kind looks, so that the next copies a log later."""
         seen = set()
         for _, trouble in self._due:
             if type(trouble) not in seen:
@@ -126,7 +124,7 @@ class Troubles:
 
 
 def judge(run: Once, must_say: Sequence[str], is_unchanged: bool) -> str | None:
-    """What is wrong with a run that had to refuse; None if nothing is."""
+    """The error of a run that had to refuse; None if there is none."""
     if run.code == 0:
         return f"it went on: {dict(run.rows)}"
     if missing := [text for text in must_say if text not in run.said]:

@@ -1,4 +1,4 @@
-"""Logs from asyncio: what is appended, and that no sync happens in the loop."""
+"""Logs from asyncio: appended records, and no sync in the event loop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
 async def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(
     tmp_path: Path,
 ) -> None:
-    """A log of segments syncs the oldest by itself when 16 are unsynced."""
+    """A log of segments syncs the oldest segment when 16 are unsynced."""
     witness = Witness(Wal.create(tmp_path / "log", segment_bytes=64))
     async with AsyncWal(witness) as log:
         for _ in range(100):
@@ -65,7 +65,7 @@ async def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(
 async def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(
     tmp_path: Path,
 ) -> None:
-    """In layout `slots` an append waits for a sync that is under way; the loop waited with it."""
+    """In layout `slots` an append waits for a running sync; earlier, the loop waited, too."""
     witness = Witness(Book.create(tmp_path / "log", layout="slots", durability="manual"))
     async with AsyncBook(witness) as book:
         assert [await book.append(b"%d" % n) for n in range(3)] == [1, 2, 3]
@@ -81,7 +81,9 @@ async def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(
 async def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
     tmp_path: Path, plain: Any, aio: Any, options: dict[str, Any]
 ) -> None:
-    """It stores that the log is open again, and syncs that: the loop waited for the disk."""
+    """The first append stores the open state of the log, with a sync; earlier, the loop waited for
+    the disk.
+    """
     options = {"durability": "manual", **options}
     with plain.create(tmp_path / "log", **options) as log:
         log.append(b"x")
@@ -111,7 +113,7 @@ async def test_an_append_that_need_not_sync_does_not(
 
 
 async def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
-    """All that is appended while a sync takes its time is made durable by the next one."""
+    """The next sync makes all records durable that were appended during a sync."""
     witness = Witness(handle.make(path))
     async with handle.of(witness) as log:
         witness.may_go.clear()

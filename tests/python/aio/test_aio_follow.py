@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("threads_end")
 
 
 class Counting(ThreadPoolExecutor):
-    """A default executor that counts what it is given."""
+    """A default executor that counts its jobs."""
 
     jobs = 0
 
@@ -29,7 +29,7 @@ class Counting(ThreadPoolExecutor):
 
 
 def handle_of(log: Any, mode: str) -> Any:
-    """The log's own handle, or another one that reads."""
+    """The log's own handle, or a reader's handle."""
     return log if mode == "a" else type(log).open(log.log.path, mode)
 
 
@@ -42,7 +42,7 @@ async def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Handle, mode
         before = threading.active_count()
         followers = [Collected(followed) for _ in range(100)]
         await turns()
-        # Of a log that others write, a few threads look at the files for all its followers.
+        # With an external writer, a few threads look at the files for all followers.
         assert threading.active_count() - before <= (0 if mode == "a" else 4)
         for count, payload in enumerate([b"seen", b"by all"], 1):
             await log.append(payload)
@@ -55,7 +55,7 @@ async def test_idle_followers_hold_no_threads(tmp_path: Path, kind: Handle, mode
 
 
 async def test_one_refresh_serves_all_followers_of_a_log(tmp_path: Path, kind: Handle) -> None:
-    """It may read much, so it does not run in the loop."""
+    """A refresh may read much, so it must not run in the loop."""
     kind.plain.create(tmp_path / "log").close()
     witness = Witness(kind.plain.open(tmp_path / "log", "r"))
     async with kind.aio(witness) as log:
@@ -86,7 +86,7 @@ async def test_threads_that_read_for_followers_end_when_unused(
 
 @pytest.mark.parametrize("mode", ["a", "r"])
 async def test_followers_see_what_others_append(tmp_path: Path, kind: Handle, mode: str) -> None:
-    """In order and once each: small and large, few and more than are read at a time."""
+    """In order and once each: small and large, few records and more than one read returns."""
     sizes = [1] * 2000 + [0, 70_000, 3, 2_000_000, 5] + [300] * 700
     payloads = [b"%d" % i + b"." * size for i, size in enumerate(sizes)]
     log = kind.create(tmp_path, durability="manual")
@@ -123,7 +123,7 @@ async def test_following_begins_where_it_is_asked_to(tmp_path: Path, kind: Handl
 
 
 async def test_a_follower_from_beyond_the_end(tmp_path: Path, kind: Handle) -> None:
-    """A Book gets to its event some day; a WAL has no such record."""
+    """A Book may reach the event later; a WAL has no such record."""
     async with kind.create(tmp_path, durability="manual") as log:
         await log.append(b"1")
         task = asyncio.ensure_future(anext(log.follow(3)))
@@ -140,7 +140,7 @@ async def test_a_follower_from_beyond_the_end(tmp_path: Path, kind: Handle) -> N
 
 
 async def test_closing_ends_followers(tmp_path: Path, kind: Handle) -> None:
-    """Before their first record, between two, and while a thread reads for them."""
+    """Before the first record, between two records, and during a read in a thread."""
     async with kind.create(tmp_path, durability="manual") as log:
         await log.append_many([b"x"] * 2000)
         waiting = [Collected(log) for _ in range(3)]
@@ -151,7 +151,7 @@ async def test_closing_ends_followers(tmp_path: Path, kind: Handle) -> None:
         await asyncio.sleep(0)
     for follower in waiting:
         assert set(await follower.task) <= {b"x"}
-    # What was read before the close is there, and then the end, again and again.
+    # Records read before the close still come, and then the end, repeatedly.
     assert [kind.payload(record) async for record in slow] == [b"x"] * 511
     with suppress(StopAsyncIteration):
         await reading
@@ -178,7 +178,7 @@ async def test_closing_the_plain_log_ends_followers_too(
 
 @pytest.mark.parametrize("mode", ["a", "r"])
 async def test_a_cancelled_follower_loses_nothing(tmp_path: Path, kind: Handle, mode: str) -> None:
-    """Cancelled while it waits, while a thread reads for it, and in between."""
+    """Cancelled during a wait, during a read in a thread, and in between."""
     payloads = [b"%d" % i for i in range(3000)]
     log = kind.create(tmp_path, durability="manual")
     followed = handle_of(log, mode)
@@ -224,7 +224,7 @@ async def test_a_follower_serves_one_task(tmp_path: Path, kind: Handle) -> None:
 
 
 async def test_a_follower_finds_damage_after_the_last_record(tmp_path: Path, kind: Handle) -> None:
-    """Nothing grows there that could wake a follower: it looks by itself now and then."""
+    """The log does not grow, so nothing wakes the follower: it looks at intervals."""
     single = {} if kind.plain is Book else {"single_file": True}
     whole = kind.plain.create(tmp_path / "whole", **single)
     whole.append(b"first")

@@ -1,4 +1,4 @@
-"""Ledgers and event stores from asyncio: the loop never waits for the disk, order, a sender."""
+"""Ledgers and event stores from asyncio: no wait for the disk in the loop, order, a sender."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(
 
 
 def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
-    """What needs more than that is refused, and changes nothing."""
+    """An append that needs more than one write is refused, and changes nothing."""
     with Ledger.open(path, "a", batch_records=3) as ledger:
         assert not ledger.try_append(b"0"), "there is no file yet"
         ledger.append(b"0")
@@ -83,7 +83,7 @@ def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
 async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_time(
     path: Path, durability: Any
 ) -> None:
-    """Each of them is held up for as long as the loop needs for a thousand turns."""
+    """The test holds up each call for a thousand turns of the loop."""
     fcntl = pytest.importorskip("fcntl", reason="needs POSIX")
     may_fetch = threading.Event()
 
@@ -103,7 +103,7 @@ async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_the
         for _ in range(1000):
             await asyncio.sleep(0)
         held = os.open(path, os.O_RDONLY)
-        fcntl.flock(held, fcntl.LOCK_EX)  # as another process that looks at the files
+        fcntl.flock(held, fcntl.LOCK_EX)  # as another process with the lock
         appending = [asyncio.ensure_future(ledger.append(b"%d" % n)) for n in range(1, 4)]
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -117,7 +117,8 @@ async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_the
 
 @pytest.mark.parametrize("durability", ["always", "none"])
 async def test_events_are_in_the_order_of_the_calls(path: Path, durability: Any) -> None:
-    """One that goes to the thread, for a new file, is not overtaken by one that need not."""
+    """An append in the thread, which makes a new file, comes before the later appends in the loop.
+    """
     async with AsyncLedger.open(path, "a", durability=durability, batch_records=7) as ledger:
         await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(1500)))
     assert numbers(path) == list(range(1500))
