@@ -38,7 +38,7 @@ class Once:
 
     @property
     def line(self) -> str:
-        """The last line of the output; of a long line, the end."""
+        """The last line of the output, or the end of a long line."""
         lines = self.said.split("\n")
         return next((line.strip()[-_LINE_MAX:] for line in reversed(lines) if line.strip()), "")
 

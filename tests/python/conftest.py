@@ -1,6 +1,6 @@
-"""Fixtures: a place for a book, books made byte by byte, child processes.
+"""Fixtures: a path for a book, books made byte by byte, child processes.
 
-And which tests a tier leaves out, and which skips the runs that require all tests allow.
+Also the choice of tests in a tier, and the check of skips in runs that require all tests.
 """
 
 import gc
@@ -31,7 +31,7 @@ MakeBook = Callable[..., Path]
 RunChild = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-# Fewer tests of Spark are done sooner without an archive of its classes.
+# With fewer tests of Spark, an archive of its classes costs more than it saves.
 _ARCHIVE_FROM = 20
 _ALLOWED_SKIPS = ROOT / "tests" / "allowed_skips.txt"
 
@@ -43,7 +43,7 @@ def is_allowed(why: str) -> bool:
 
 
 def refused_skips(reports: Iterable[Any]) -> list[str]:
-    """What was skipped for another reason than the list allows."""
+    """Skips whose reasons are not in the list of allowed skips."""
     skips = [(r.nodeid, r.longrepr[2]) for r in reports if isinstance(r.longrepr, tuple)]
     return [f"{name}: {why}" for name, why in skips if not is_allowed(why)]
 
@@ -76,14 +76,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say how many tests the tier left out."""
+    """Print how many tests the tier left out."""
     if count := config.stash.get(LEFT_OUT, 0):
         terminalreporter.line(f"The tier quick left out {count} tests; make test-all runs them.")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Where many tests start a JVM, one more is started for the others' sake."""
-    gc.freeze()  # a collection, as the tests of asyncio ask for, need not look at all modules
+    """If many tests start a JVM, start one more JVM first, which makes the others faster."""
+    gc.freeze()  # a collection, which the tests of asyncio request, can then ignore all modules
     many = sum(item.get_closest_marker("spark") is not None for item in session.items)
     if many >= _ARCHIVE_FROM and not session.config.option.collectonly:
         directory = tempfile.TemporaryDirectory(prefix="deedbook-jvm-")
@@ -93,7 +93,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    """With ``DEEDBOOK_REQUIRE_ALL=1``, a skip that the list does not allow fails the run."""
+    """With ``DEEDBOOK_REQUIRE_ALL=1``, a skip outside the list of allowed skips fails the run."""
     yield
     if os.environ.get("DEEDBOOK_REQUIRE_ALL") != "1":
         return
@@ -107,7 +107,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine in a loop of its own."""
+    """Run a test that is a coroutine in a new event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = pyfuncitem._fixtureinfo.argnames
@@ -119,14 +119,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def packed() -> Packed:
     """The bytes of a packed log with these payloads: `packed(jams, first=1)`.
 
-    A deed takes 24 bytes and its payload; the first begins at byte 16.
+    A record takes 24 bytes and its payload; the first record begins at byte 16.
     """
     return book_bytes
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a book may be made; nothing is there yet."""
+    """A path for a log; no file is there yet."""
     return tmp_path / "log"
 
 
@@ -145,9 +145,9 @@ def make_book(tmp_path: Path) -> MakeBook:
 
 @pytest.fixture
 def damaged() -> bytes:
-    """The bytes of a packed log of "one", "two", "three": deed 2 has a wrong payload byte.
+    """The bytes of a packed log of "one", "two", "three": record 2 has a wrong payload byte.
 
-    Deed 2 lies at byte 43 and deed 3 at byte 70.
+    Record 2 begins at byte 43 and record 3 at byte 70.
     """
     log = bytearray(book_bytes([b"one", b"two", b"three"]))
     log[43 + 12] ^= 1
@@ -156,7 +156,7 @@ def damaged() -> bytes:
 
 @pytest.fixture
 def run_child() -> RunChild:
-    """Run Python code in a process of its own: `run_child(code, *args)`, stopped after 60 s."""
+    """Run Python code in a new process: `run_child(code, *args)`, stopped after 60 s."""
 
     def run(code: str, *args: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -171,19 +171,19 @@ def run_child() -> RunChild:
 
 @pytest.fixture(params=LOGS)
 def kind(request: pytest.FixtureRequest) -> Handle:
-    """Each log in turn, as the tests of asyncio see it."""
+    """Each log in turn, as a handle for the tests of asyncio."""
     return HANDLES[request.param]
 
 
 @pytest.fixture(params=HANDLES)
 def handle(request: pytest.FixtureRequest) -> Handle:
-    """Each handle that asyncio has, logs and others."""
+    """Each asyncio handle, of logs and others."""
     return HANDLES[request.param]
 
 
 @pytest.fixture
 def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """After the test no thread of a log is left, and asyncio has logged nothing."""
+    """After the test, no thread of a log is left, and asyncio has logged nothing."""
     yield
     assert no_threads_are_left()
     below = ("asyncio", "concurrent.futures")
@@ -199,7 +199,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest.fixture(params=["threads", "asyncio"])
 def sender(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSender:
-    """Either kind of sender, to the endpoint if no URL is given: `sender(store, **options)`."""
+    """Either kind of sender, by default to the endpoint: `sender(store, **options)`."""
 
     def make(store: Any, url: str | None = None, **options: Any) -> Both:
         if url is None and "preset" not in options:
@@ -231,6 +231,6 @@ def run_spark(
 
 @pytest.fixture(scope="session")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A window of a browser, one for all tests: it takes seconds to start."""
+    """A browser window, one for all tests, because it takes seconds to start."""
     with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
         yield opened

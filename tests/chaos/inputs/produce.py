@@ -119,7 +119,7 @@ class Application:
 
 
 class Sender:
-    """A sender's ledger. No record is removed, so that a check can read all of them."""
+    """A sender's ledger. No record is removed, because a check must read all of them."""
 
     group_max = 50
     linger_seconds = 0.02

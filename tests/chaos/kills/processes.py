@@ -33,7 +33,8 @@ def session(leader: int) -> list[int]:
 
 
 def kill(pid: int, leader: int) -> bool:
-    """SIGKILL a process of the session that ``leader`` began; returns whether it was there.
+    """SIGKILL a process of the session that ``leader`` began; returns whether the process was
+    alive.
 
     ``pid`` may come from an earlier list. A descriptor holds the process before the check of the
     session, so a new process with the same number stays alive.

@@ -102,7 +102,7 @@ class Troubles:
         ]
 
     def _look(self) -> None:
-        """Only one fault of a kind looks, so that the next copies a log later."""
+        """Only one fault of a kind looks; the next fault copies a log later."""
         seen = set()
         for _, trouble in self._due:
             if type(trouble) not in seen:

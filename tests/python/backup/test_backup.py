@@ -1,4 +1,5 @@
-"""Backups from Python and the shell: beside real writers, killed, interrupted, and their errors."""
+"""Backups from Python and the shell: next to active writers, killed, interrupted, and the errors.
+"""
 
 import json
 import os
@@ -44,10 +45,10 @@ TOOLS = {
 
 
 def require(tool: str, tmp_path: Path) -> None:
-    """Skip the test without this tool, or without the option that is asked of it."""
+    """Skip the test without this tool, or without the tool's required option."""
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool}")
-    if tool == "cp":  # that of Alpine copies no holes
+    if tool == "cp":  # cp of Alpine copies no holes
         (tmp_path / "probe").write_bytes(b"x")
         words = ["cp", "--sparse=always", "probe", "probed"]
         if subprocess.run(words, cwd=tmp_path, capture_output=True).returncode != 0:
@@ -60,7 +61,7 @@ def require(tool: str, tmp_path: Path) -> None:
 def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_is(
     name: str, tool: str, tmp_path: Path
 ) -> None:
-    """The tools choose the order. Whatever it is, nothing is given that was not appended."""
+    """The tools choose the order. In any order, a copy has only appended records."""
     require(tool, tmp_path)
     kind, options = (Ledger, {"batch_bytes": 20_000}) if name == "ledger" else KINDS[name]
     command = [sys.executable, "-c", WRITER, kind.__name__, str(tmp_path / "log"), repr(options)]
@@ -69,7 +70,7 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
         try:
             acknowledged = [int(writer.stdout.readline()) for _ in range(20)][-1]
             done = subprocess.run(TOOLS[tool], shell=True, cwd=tmp_path, capture_output=True)
-            assert done.returncode in (0, 1), done.stderr  # tar says that a file changed
+            assert done.returncode in (0, 1), done.stderr  # tar reports a changed file with 1
         finally:
             writer.kill()
     copy = tmp_path / "copied" / "log"
@@ -79,19 +80,19 @@ def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_i
         try:
             for record in records:
                 found.append(record)
-        except deedbook.CorruptError as error:  # the mark was copied later, and says more
+        except deedbook.CorruptError as error:  # the tool copied the mark later than the log
             met = error
     assert found == [payload(number) for number in range(len(found))]
     assert len(found) >= acknowledged
     try:
         (kind.open(copy) if name == "ledger" else kind.open(copy, "a")).close()
     except (deedbook.LostRecordsError, deedbook.CorruptError) as error:
-        # Refused, as an end that is missing or, where a later part was read later, as a hole.
+        # Refused: the end is missing, or, if a tool read a later part later, there is a hole.
         assert met is not None
         assert re.search("this copy has less than its mark|next intact record", str(error)), error
     else:
         if met is not None:
-            # A hole far from the end, where opening does not read: it stays, and is reported.
+            # Opening does not read a hole far from the end: the hole stays, and verify reports it.
             assert not kind.verify(copy).ok
 
 
@@ -175,7 +176,7 @@ def test_errors_have_the_kinds_of_all_others(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 @pytest.mark.parametrize("name", [*KINDS, "ledger", "store"])
 def test_the_files_of_a_backup_have_the_permissions_of_the_logs(name: str, tmp_path: Path) -> None:
-    """A book and all small files became their owner's alone: nobody else could read the copy."""
+    """Earlier, only the owner could read the copy of a book and of all small files."""
     log, copy = tmp_path / "here" / "log", tmp_path / "there" / "log"
     log.parent.mkdir()
     copy.parent.mkdir()
@@ -186,7 +187,7 @@ def test_the_files_of_a_backup_have_the_permissions_of_the_logs(name: str, tmp_p
     if log.is_dir():
         log.chmod(0o700)
     backup(log, copy)
-    # What nobody else may enter, nobody else may enter as a copy.
+    # A directory closed to other users stays closed in the copy.
     assert log.is_file() or stat.S_IMODE(copy.stat().st_mode) == 0o700
     found = 0
     for file in files:
@@ -206,7 +207,7 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
     wal.truncate_before(middle)
     wal.set_consumer("reader", wal.end)
     wal.set_consumer("other", middle)
-    # Of a handle that appends, also what was not synced yet.
+    # A backup by an appending handle includes unsynced records.
     last = wal.append(b"last")
     assert wal.backup(tmp_path / "copy").bounds == (middle, last)
     with Wal.open(tmp_path / "copy") as copy:
@@ -225,7 +226,7 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
 
 
 def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
-    """Without the note beside the epochs, a repeat after a restore appended again."""
+    """Without the note next to the epochs, a repeated load after a restore appended again."""
 
     def load(pier: Pier, version: int) -> bool:
         with pier.transactions.stage("load", 0, version) as stage:
@@ -255,7 +256,7 @@ def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Pa
             pier.roll()
         pier.set_consumer("slow", 5)
         assert pier.retain(max_bytes=0).epochs == [0, 1, 2, 3]
-        # Of `late` no epoch is left: with those of the pier it would have a gap.
+        # `late` keeps no old epoch: together with the epochs of the pier there would be a gap.
         for name in ("follows", "late"):
             assert pier.backup(tmp_path / name).bounds == (5, 5)
             with Pier.open(tmp_path / name, "a") as copy:
@@ -285,7 +286,7 @@ def test_a_ledger_backs_itself_up_without_what_was_sent(tmp_path: Path) -> None:
 
 
 def test_a_store_backs_itself_up(tmp_path: Path) -> None:
-    """What a handle appended comes along, also what nothing has synced yet."""
+    """A handle's backup includes unsynced events."""
     seen: list[int] = []
     with EventStore.open(tmp_path / "store", "a", durability="manual") as store:
         with SMALL.open("rb") as lines:
@@ -307,7 +308,9 @@ def test_a_store_backs_itself_up(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_path: Path) -> None:
-    """Temporary files were copied; a counter is none, though the base of its ledger ends so."""
+    """Earlier, backups included temporary files. A counter is not temporary, though its base ends
+    so.
+    """
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "events.tmp"):
         with Ledger.open(log, "a", base=base) as ledger:
@@ -322,7 +325,7 @@ def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_pa
 
 
 def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
-    """They were left out: nothing else has what a server refused."""
+    """Earlier, backups had no dead letters, the only copy of refused events."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "clicks"):
         with Ledger.open(log, "a", base=base) as ledger:
@@ -343,7 +346,8 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) -> None:
-    """It had left its file before that was copied, and came to another one afterwards."""
+    """Earlier, a replayed event left its file before the copy, and entered another file after it.
+    """
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     with Ledger.open(log, "a") as ledger:
         for payload in (b"one", b"two"):
@@ -366,7 +370,7 @@ def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) ->
 
 
 def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
-    """The folder of the note was not made, and the backup failed."""
+    """Earlier, the backup failed, because the folder of the note was missing."""
     with Ledger.open(tmp_path / "ledger", "a") as ledger:
         with ledger.transactions.stage("job", 0, 1) as file:
             file.extend([b"1", b"2"])
@@ -392,7 +396,7 @@ def test_the_command_says_what_it_copied(
 
 
 def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Path) -> None:
-    """The next backup left it: events were stored and not found."""
+    """Earlier, the next backup kept the index, and queries did not find stored events."""
     source, target = tmp_path / "store", tmp_path / "copy"
     with EventStore.open(source, "a") as store:
         store.append_many(event(number) for number in range(10))

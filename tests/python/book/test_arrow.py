@@ -17,7 +17,6 @@ TABLE = {"event": [11, 12, 13], "mug": [1, -(2**31), -1], "jam": JAMS}
 
 @pytest.fixture
 def book(path: Path) -> Iterator[Book]:
-    """Events 11 to 13."""
     with Book.create(path, epoch=10) as book:
         book.append_many(JAMS, MUGS)
         yield book
@@ -31,7 +30,7 @@ def empty(tmp_path: Path) -> Iterator[Book]:
 
 @pytest.fixture
 def damaged(make_book, packed) -> Path:
-    """Deed 40001 of 50000 has a wrong payload byte, at byte 1120016 of the file."""
+    """Record 40001 of 50000 has a wrong payload byte, at byte 1120016 of the file."""
     log = bytearray(packed([b"deed"] * 50_000))
     log[16 + 28 * 40_000 + 12] ^= 1
     return make_book(bytes(log), "damaged")
@@ -83,7 +82,7 @@ def test_a_table_outlives_its_book(path: Path) -> None:
         reader, table = pa.RecordBatchReader.from_stream(book), pa.table(book)
     del book
     assert table["jam"].to_pylist() == JAMS
-    # What was not read by then is not: closing gave the files back.
+    # Closing released the files, so later reads fail.
     with pytest.raises(pa.ArrowException):
         reader.read_all()
 

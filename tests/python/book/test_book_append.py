@@ -1,4 +1,4 @@
-"""Appending: what counts as bytes, mugs, iterables, batches, sizes."""
+"""Appending: bytes-like objects, mugs, iterables, batches, sizes."""
 
 import array
 import mmap
@@ -16,7 +16,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
 
 class Jam(bytes):
-    """A subclass: plain bytes come back."""
+    """A subclass, stored and returned as plain bytes."""
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def book(path: Path) -> Iterator[Book]:
 
 
 def jams(book: Book) -> list[bytes]:
-    """What a fresh reader finds."""
+    """The payloads that a new reader finds."""
     with Book.open(book.path) as reader:
         return [deed.jam for deed in reader]
 

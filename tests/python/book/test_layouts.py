@@ -1,4 +1,5 @@
-"""The layouts of a book: what the reference implementation wrote is read, continued, converted."""
+"""The layouts of a book: reading, continuing and converting files of the reference implementation.
+"""
 
 import json
 import os
@@ -21,7 +22,7 @@ def test_wrong_layouts_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_conversion_says_what_it_left_out(tmp_path: Path) -> None:
-    """A batch that is there in part gives its deeds; one that is lost is an error."""
+    """An incomplete batch keeps its intact records; a batch without any is an error."""
     source = tmp_path / "0i0"
     with Book.create(source, layout="slots") as book:
         book.append_many([b"one", b"two" * 30], atomic=True)
@@ -31,7 +32,7 @@ def test_a_conversion_says_what_it_left_out(tmp_path: Path) -> None:
     text = ok("convert", source, tmp_path / "a", "--layout", "packed").decode()
     assert f"left out bytes {8192 + 23:,}..{end - 5:,}: " in text
     assert "the header ends with event 2, the deeds with 1" in text
-    # No copy that a script may take for one.
+    # The exit code warns scripts about an incomplete copy.
     os.truncate(source / "book.log", 8192)
     done = shell("convert", "--json", source, tmp_path / "b", "--layout", "packed")
     shown = json.loads(done.stdout)

@@ -32,7 +32,7 @@ from shell import (
 WHY = "expecting value at column 1"
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
-# Events 1..3, deeds 2 and 3 from bytes 41 and 68 on, and the same with a damaged byte.
+# Events 1..3, records 2 and 3 from bytes 41 and 68 on, and the same with a damaged byte.
 GOOD = (DATA / "book" / "uip-packed-3" / "book.log").read_bytes()
 JAMS = [b"\x02", b"qH4", GOOD[80:112]]
 TORN = GOOD[:-5]
@@ -63,7 +63,8 @@ def test_version_names_program_and_version() -> None:
 
 
 def test_every_command_has_its_help_and_the_main_help_the_exit_codes() -> None:
-    """Only the module of the command that is asked for is imported: the table must not miss one."""
+    """Only the module of the chosen command is imported, so each command needs a row in the table.
+    """
     main = ok("--help").decode()
     assert "exit codes:" in main
     listed = main.partition("\ncommands:")[2].partition("\nexamples:")[0]
@@ -283,7 +284,7 @@ def test_append_of_nothing_makes_an_empty_book_and_quiet_says_errors_alone(path:
     assert deedbook("append", "-q", path, stdin=b"no\n").returncode == 1
 
 
-# What is no JSON, test_json_lines.py says.
+# test_json_lines.py tests which lines are not JSON.
 @pytest.mark.parametrize("bad", [b"{", "1".encode("utf-16"), b"[" * 200_000])
 def test_the_first_bad_line_ends_an_append_on_request(tmp_path: Path, bad: bytes) -> None:
     book = tmp_path / "book"
@@ -308,9 +309,9 @@ def test_bad_lines_are_left_out_named_and_put_aside(
     aside = tmp_path / "bad"
     words = ("append", "--format", log_format, path, "--aside", aside)
     done = deedbook(*words, stdin=text)
-    assert done.returncode == 1  # as shell.md says; it was 0
+    assert done.returncode == 1  # as in shell.md; earlier it was 0
     assert done.stderr.startswith(b"deedbook: line 2: not JSON: ") and b", 1 bad; " in done.stderr
-    assert aside.read_bytes() == b"no\n"  # an empty line is none
+    assert aside.read_bytes() == b"no\n"  # an empty line is not bad
     assert payloads(path) == [b"1", b"2", b"3"]
     done = deedbook(*words, "--json", stdin=text)
     assert done.returncode == 1
@@ -454,7 +455,7 @@ def test_info_of_a_book_is_a_row_for_each_fact(book: Path) -> None:
     ]  # fmt: skip
     assert rows["events"] == "1..5 (5 deeds, epoch 0)"
     assert rows["durable"].startswith("through event 5")
-    # What the mark vouches for is not read: "clean" is no answer about it.
+    # Opening does not read the records behind the mark, so the row does not say just "clean".
     assert rows["recovery"] == "clean (by the mark, 0 bytes read; verify reads all)"
     assert len({len(line) - len(line.split(None, 1)[1]) for line in text.splitlines()}) == 1
 
@@ -462,7 +463,7 @@ def test_info_of_a_book_is_a_row_for_each_fact(book: Path) -> None:
 def test_info_shows_metadata(book: Path) -> None:
     with package.Book.open(book, "a") as handle:
         handle.save_meta(who=2**127 + 1, version=3, life=7, fake=True)
-    facts = json.loads(ok("info", book / "book.log", "--json"))  # the file names the book, too
+    facts = json.loads(ok("info", book / "book.log", "--json"))  # the file also names the book
     assert facts["meta"] == {"who": f"{2**127 + 1:#x}", "version": 3, "life": 7, "fake": True}
     assert b"version 3, life 7, fake yes" in ok("info", book)
 
@@ -508,7 +509,7 @@ def test_a_salvage_of_a_book_says_the_new_numbers(tmp_path: Path) -> None:
 
 
 def make_places(top: Path) -> dict[str, str]:
-    """Make places that are no logs; give the error of each, by its name."""
+    """Make places that are no logs; returns the error of each, by name."""
     for folder in ("empty", "with-fifo", "with-dir/book.log", "link"):
         (top / folder).mkdir(parents=True)
     (top / "file").write_bytes(b"not a book\n" * 100)
@@ -526,7 +527,7 @@ def make_places(top: Path) -> dict[str, str]:
         "both": "holds both a book",
         f"both/{0:020d}.wal": "name the log's directory",
     }
-    if os.name != "posix":  # where systems say it in other words
+    if os.name != "posix":  # other systems use other words
         return dict.fromkeys(said, "")
     (top / "link" / "book.log").symlink_to(top / "other.log")
     (top / "link.log").symlink_to(top / "other.log")
@@ -599,7 +600,7 @@ def test_a_read_only_book_can_be_read_but_not_appended_to(tmp_path: Path) -> Non
 
 
 def shell(text: str, *args: object) -> subprocess.CompletedProcess[bytes]:
-    """Run deedbook with redirections that only a shell can make."""
+    """Run deedbook with redirections, which need a shell."""
     line = f"exec {shlex.join(command(*args))} {text}"
     return subprocess.run(
         ["/bin/sh", "-c", line],
@@ -634,7 +635,9 @@ def test_a_closed_standard_input_is_one_line(tmp_path: Path) -> None:
 def test_closed_descriptors_never_become_the_log(
     tmp_path: Path, packed: Callable[..., bytes]
 ) -> None:
-    """Else a message of the native core, which writes to descriptor 2, could end up in the log."""
+    """Otherwise a message of the native core, which writes to descriptor 2, could end up in the
+    log.
+    """
     book = tmp_path / "book"
     file = tmp_path / "lines"
     file.write_bytes(b"1\n2\nnot JSON\n")

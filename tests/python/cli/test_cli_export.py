@@ -37,7 +37,7 @@ COLUMNS = {
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of each format below one directory, not to be changed."""
+    """A log of each format below one directory; tests must not change them."""
     home = make_logs(tmp_path_factory.mktemp("logs"), PAYLOADS)
     with Wal.create(home / "bytes") as wal:
         wal.append_many([b"text", b"a\xff"])
@@ -45,13 +45,13 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def needs(kind: str) -> None:
-    """Skip the test where what writes such files is not installed."""
+    """Skip the test if the writer of such files is not installed."""
     if kind in ("parquet", "arrow"):
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """What a reader of such files sees; numbers as numbers."""
+    """The rows of such a file, with numbers as numbers."""
     if file.suffix == ".jsonl":
         return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
     if file.suffix == ".csv":
@@ -73,7 +73,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 def test_a_file_holds_all_records(logs: Path, tmp_path: Path, name: str, kind: str) -> None:
     needs(kind)
     file = tmp_path / f"out.{kind}"
-    # Without it, JSON lines of an event store are the events.
+    # Otherwise JSON lines of an event store are the events.
     words = ["--payload", "text"] if (name, kind) == ("nostr", "jsonl") else []
     told = json.loads(ok("export", logs / name, "-o", file, "--json", *words))
     with deedbook.open(logs / name) as log:
@@ -166,7 +166,7 @@ def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path) -> None
 
 
 def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:
-    """200 MB of payloads under a limit of the address space that has no room for them."""
+    """200 MB of payloads with a smaller limit of the address space."""
     resource = pytest.importorskip("resource", reason="needs POSIX")
     with Book.create(tmp_path / "log", durability="none") as book:
         for _ in range(200):
@@ -238,7 +238,7 @@ def words(text: str) -> set[str]:
 
 
 def below(value: Any) -> Iterator[str]:
-    """The keys in what a key has."""
+    """The keys inside a value."""
     if isinstance(value, dict):
         yield from value
     for one in value.values() if isinstance(value, dict) else value:
@@ -262,7 +262,7 @@ def test_the_help_of_info_names_the_keys_of_each_format(logs: Path, tmp_path: Pa
         assert words(rows[name]) & known <= allowed | {"records"}, name
         assert words(common) & known <= set(facts), name
 
-    second = 40 + len(PAYLOADS[0])  # the byte at which deed 2 begins
+    second = 40 + len(PAYLOADS[0])  # the byte at which record 2 begins
     end = tmp_path / f"book.log.cut-{second}"
     end.write_bytes((logs / "book" / "book.log").read_bytes()[second:])
     facts = info(end)

@@ -1,4 +1,4 @@
-"""The command line asks the format, and never which one it is; what it saved, it knows again."""
+"""The command line asks each format the same questions, and recognizes its own saved files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINES = b"".join(b'{"n":%d}\n' % number for number in range(1000, 1200))
 
 
 class Kind(NamedTuple):
-    """A format and layout, and how the command line makes a log of it."""
+    """A format and layout, and the command line's options to make such a log."""
 
     name: Literal["book", "wal"]
     options: tuple[str, ...]
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
         return "deed" if self.name == "book" else "record"
 
     def saved(self, path: Path) -> list[Path]:
-        """What repairs and openings saved."""
+        """Files saved by repairs and openings."""
         return [*path.glob("*.cut*"), *path.parent.glob(f"{path.name}.cut*")]
 
 
@@ -79,7 +79,7 @@ def begin_of(log: Path, number: int) -> int:
     return place_of(log, number) - (12 if formats.detect(log) == "book" else 8)
 
 
-# -- one format, one entry ------------------------------------------------------------------------
+# -- a format is a single entry -------------------------------------------------------------------
 
 TOY = """
 import os, sys
@@ -146,7 +146,7 @@ def test_a_further_format_is_one_entry(tmp_path: Path) -> None:
     assert ": ok, 4 bricks" in toy("verify", path)
     assert "copied 4 bricks" in toy("salvage", path, tmp_path / "copy")
     assert "nothing to repair" in toy("repair", path)
-    assert "appended 1 deed" in toy("append", book, stdin=b"1\n")  # still what is made by default
+    assert "appended 1 deed" in toy("append", book, stdin=b"1\n")  # still the default
 
 
 def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
@@ -163,21 +163,21 @@ def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
             assert facts[name] == handle.end, name
         assert facts["bounds"] == list(handle.bounds)
         assert facts["layout"] == handle.layout
-    # The help of info lists the others (test_cli_export.py).
+    # The help of info lists the other keys (test_cli_export.py).
     for command in ("verify", "repair"):
         assert json.loads(ok(command, log, "--json"))["format"] == kind.name
 
 
-# -- what was saved -------------------------------------------------------------------------------
+# -- saved files ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def saved(kind: Kind, log: Path) -> Path:
-    """What an opening saved: record 50, damaged, and 149 intact ones after it."""
+    """Saved by an opening: record 50, damaged, and 149 intact records after it."""
     with kind.log.open(log) as handle:
         sidecar = Path(formats.by_name(kind.name).sidecar(handle))
     flip(kind.file(log), begin_of(log, 50))
-    (sidecar / "mark").unlink()  # else the opening looks no further than the mark
+    (sidecar / "mark").unlink()  # otherwise the opening stops at the mark
     kind.log.open(log, "a", recovery="spec").close()
     (file,) = kind.saved(log)
     return file
@@ -282,13 +282,13 @@ def test_damage_is_found_read_around_and_left_out_of_a_copy(
     assert [damage["offset"] for damage in report["damages"]] == begins
     assert ok("cat", tmp_path / "copy", "--raw") == intact
     ok("verify", tmp_path / "copy")
-    complaint(deedbook("salvage", log, tmp_path / "copy"), 2)  # there is one
+    complaint(deedbook("salvage", log, tmp_path / "copy"), 2)  # the target exists
     shown = outputs("salvage", log, tmp_path / "again", code=1)[0]
     assert f"copied 198 {kind.noun}s" in shown and f"left out bytes {begins[0]:,}.." in shown
     assert kind.file(log).read_bytes() == before
 
 
-# -- salvage reports what it did not save ---------------------------------------------------------
+# -- salvage reports losses -----------------------------------------------------------------------
 
 
 def test_a_salvage_fails_if_anything_was_damaged(kind: Kind, path: Path, tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_append_takes_compressed_lines_from_files_and_pipes(
     lines = [b'{"n":%d,"text":"%s"}' % (n, b"x" * (n % 700)) for n in range(3000)]
     half = b"".join(line + b"\n" for line in lines[:1500])
     other = b"".join(line + b"\n" for line in lines[1500:])
-    packed = module.compress(half) + module.compress(other)  # as `cat a.gz b.gz` gives
+    packed = module.compress(half) + module.compress(other)  # like the output of `cat a.gz b.gz`
     (tmp_path / "input").write_bytes(packed)
     ok("append", "--format", kind.name, *kind.options, path, tmp_path / "input")
     assert ok("cat", path, "--raw").splitlines() == lines
@@ -460,7 +460,7 @@ def test_several_logs_are_printed_with_their_names(tmp_path: Path) -> None:
     assert ok("cat", book, wal, "--raw") == b"1\n2\n3\n"
     assert ok("cat", book, wal, "-n", 1).decode() == f"{book}:2\t2\n{wal}:0\t3\n"
     assert ok("cat", book, book, "2:").decode() == f"{book}:2\t2\n" * 2
-    # Of one log nothing is named.
+    # A single log needs no name.
     assert ok("cat", book, "2") == b"2\t2\n"
     missing = deedbook("cat", book, none, wal)
     assert (missing.returncode, missing.stdout.splitlines()[-1]) == (2, f"{wal}:0\t3".encode())

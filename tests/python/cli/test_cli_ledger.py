@@ -1,4 +1,4 @@
-"""Ledgers by the commands and calls that read books and write-ahead logs."""
+"""Ledgers through the commands and calls for books and write-ahead logs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def spool(tmp_path: Path) -> Path:
 ALL = [event for index in (2, 9, 10) for event in events(index)]
 
 
-# -- what is there --------------------------------------------------------------------------------
+# -- contents -------------------------------------------------------------------------------------
 
 
 def test_a_ledger_is_opened_by_its_path(spool: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_ledger_is_opened_by_its_path(spool: Path) -> None:
     with package.open(spool) as snapshot:
         assert isinstance(snapshot, Ledger)
         assert [record.payload for record in snapshot] == list(snapshot.payloads()) == ALL
-        assert [file.index for file in snapshot.files] == [2, 9, 10]  # by value, not by text
+        assert [file.index for file in snapshot.files] == [2, 9, 10]  # by number, not by text
         assert (snapshot.path, snapshot.base, bool(snapshot)) == (str(spool), "events", True)
         assert next(iter(snapshot)) == LedgerRecord(2, 0, events(2)[0])
         assert snapshot[9, 2] == LedgerRecord(9, 2, events(9)[2])
@@ -174,7 +174,7 @@ def test_names_alone_make_no_ledger(tmp_path: Path) -> None:
     assert found and {(name, name.partition("-")[2]) for name in named}.issuperset(found)
     with pytest.raises(MissingError, match="no ledger"):
         Ledger.open(tmp_path)
-    # Nor do they keep another format from the directory, or its files.
+    # And they do not block another format in the directory.
     with Wal.open(tmp_path, "a") as wal:
         wal.append(b"1")
     assert formats.detect(tmp_path) == "wal"
@@ -200,7 +200,7 @@ def test_two_ledgers_in_one_directory_must_be_told_apart(spool: Path, tmp_path: 
     for words in (["cat", spool], ["salvage", spool, tmp_path / "copy"]):
         assert "clicks, events: say which" in complaint(deedbook(*words), 2)
     assert ok("cat", spool, "--base", "clicks", "--raw") == b"1\n2\n"
-    # What only counts and checks does all of them.
+    # Commands that only count and check work on both ledgers.
     facts = json.loads(ok("info", spool, "--json"))
     counted = [(one["base"], one["records"]) for one in facts["ledgers"]]
     assert counted == [("clicks", 2), ("events", 9)]
@@ -228,7 +228,7 @@ def test_info_counts_what_waits_and_says_what_is_wrong(spool: Path) -> None:
         ledger.append(b"being written")
         done = deedbook("info", spool, "--json")
         shown = deedbook("info", spool).stdout.decode()
-    assert done.returncode == 1  # as for a corrupt log
+    assert done.returncode == 1  # same as for a corrupt log
     facts = json.loads(done.stdout)
     assert (facts["path"], facts["format"]) == (str(spool), "ledger")
     sizes = [file.stat().st_size for file in spool.iterdir() if file.is_file()]
@@ -254,7 +254,7 @@ def test_info_counts_what_was_set_aside(spool: Path) -> None:
     assert facts["ledgers"][0]["quarantined_files"] == 1
     aside = spool / ".deedbook" / "quarantine"
     assert f"quarantine  1 file in {aside}" in ok("info", spool).decode()
-    # It can be looked at and copied in the same way.
+    # info and cat work on quarantined files, too.
     assert json.loads(deedbook("info", aside, "--json").stdout)["records"] == 2
 
 
@@ -287,7 +287,7 @@ def test_a_range_of_cat_is_one_of_files(spool: Path) -> None:
 
 @posix
 def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
-    """Those that are being written, and new ones, also where the older ones are sent meanwhile."""
+    """Files being written, and new files, even if a sender removes older files in between."""
     with Ledger.open(tmp_path / "spool", "a", batch_records=5) as ledger:
         sent = [b'{"n":%d}' % number for number in range(40)]
         ledger.append_many(sent[:12])
@@ -315,7 +315,7 @@ def test_cat_ends_at_damage_and_skips_it_on_request(spool: Path) -> None:
     assert done.returncode == 1 and done.stdout.splitlines() == ALL[:4] + ALL[5:]
     said = done.stderr.decode()
     assert f"skipping damage: bytes {at} to" in said and "9-events)" in said
-    done = deedbook("tail", spool, "--raw")  # goes on behind it
+    done = deedbook("tail", spool, "--raw")  # continues after the damage
     assert done.returncode == 1 and b"9-events" in done.stderr and b"checksum" in done.stderr
     assert set(done.stdout.splitlines()) < set(ALL) and done.stdout.splitlines()[-1] == ALL[-1]
     with package.open(spool) as snapshot:
@@ -331,7 +331,7 @@ def test_a_torn_end_is_no_damage_to_cat(spool: Path) -> None:
     file.write_bytes(file.read_bytes() + record(b"cut off")[:-2])
     assert ok("cat", spool, "--raw").splitlines() == ALL
     assert json.loads(ok("info", spool, "--json"))["ledgers"][0]["verdicts"]["torn"] == 1
-    assert deedbook("verify", spool).returncode == 1  # as of a book
+    assert deedbook("verify", spool).returncode == 1  # same as for a book
 
 
 def test_cat_leaves_out_what_is_being_written(spool: Path) -> None:
@@ -340,7 +340,7 @@ def test_cat_leaves_out_what_is_being_written(spool: Path) -> None:
         done = deedbook("cat", spool, "--raw")
         assert done.returncode == 0 and done.stdout.splitlines() == ALL
         assert "left out 1 file being written" in done.stderr.decode()
-        assert ok("cat", spool / "11-events", "--raw") == b"being written\n"  # asked for by name
+        assert ok("cat", spool / "11-events", "--raw") == b"being written\n"  # requested by name
         with package.open(spool) as snapshot:
             assert list(snapshot.payloads()) == ALL
             assert snapshot[11, 0].payload == b"being written", "asked for by its position"
@@ -352,7 +352,7 @@ def test_a_file_that_was_sent_meanwhile_is_passed_over(spool: Path) -> None:
         (spool / "9-events").unlink()
         assert list(snapshot.payloads()) == events(2) + events(10)
         with pytest.raises(MissingError):
-            list(one.payloads())  # what was named must be there
+            list(one.payloads())  # a named file must exist
 
 
 # -- verify and salvage ---------------------------------------------------------------------------
@@ -387,12 +387,12 @@ def test_a_file_that_cannot_be_read_is_named(spool: Path) -> None:
         said = refused(name, spool)
         assert "Permission denied" in said and "5-events" in said
     done = subprocess.run(command("cat", spool), capture_output=True, preexec_fn=obey_permissions)
-    assert len(done.stdout.splitlines()) == 3  # what comes before it
+    assert len(done.stdout.splitlines()) == 3  # the records before the file
     assert "Permission denied" in refused("salvage", spool, spool.with_name("copy"))
     for index in (2, 9, 10):
         (spool / f"{index}-events").unlink()
-    assert "Permission denied" in refused("info", spool)  # not: no log there
-    # Another format in that directory is none the worse for it.
+    assert "Permission denied" in refused("info", spool)  # not "no log there"
+    # Another format in the same directory works as before.
     for words, stdin in ((["append"], b"1\n"), (["cat"], b"")):
         line = command(*words, spool)
         done = subprocess.run(line, input=stdin, capture_output=True, preexec_fn=obey_permissions)
@@ -412,13 +412,13 @@ def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
     facts = json.loads(outputs("salvage", spool / "9-events", one, "--json", code=1)[0])
     assert (facts["ok"], facts["format"], facts["records"]) == (False, "ledger", 2)
     assert ok("cat", one, "--raw").splitlines() == [events(9)[0], events(9)[2]]
-    assert deedbook("salvage", spool, copy).returncode == 2  # there is one already
+    assert deedbook("salvage", spool, copy).returncode == 2  # the target exists
     (spool / "9-events").write_bytes(b"\xff" * 100)
     done = deedbook("salvage", spool / "9-events", tmp_path / "none", "--base", "events")
-    assert done.returncode == 1  # there was something, and nothing intact
+    assert done.returncode == 1  # the file was not empty, but had no intact record
 
 
-# -- what a ledger does not have ------------------------------------------------------------------
+# -- missing features of a ledger -----------------------------------------------------------------
 
 
 def test_what_is_not_for_ledgers_or_for_ledgers_alone_is_said(spool: Path, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What ``deedbook spark`` says and leaves where Spark does not start."""
+"""The messages and files of ``deedbook spark`` if Spark does not start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRACE = f"""An error occurred while calling None.org.apache.spark.api.java.JavaS
 \tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3204)
 \tat org.apache.spark.SparkContext.<init>(SparkContext.scala:576)
 """
-"""As the bridge gives it."""
+"""The bridge's message."""
 NO_JAVA = PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 FAILURES = [(Py4JError(TRACE), PARSED), (NO_JAVA, "Spark does not start; it needs Java 17")]
 Capture = pytest.CaptureFixture[str]
@@ -41,7 +41,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def wal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log; temporary files go beside it."""
+    """A log; temporary files go next to it."""
     with Wal.create(tmp_path / "wal") as opened:
         opened.append(b"one")
     (tmp_path / "temporary").mkdir()
@@ -50,7 +50,7 @@ def wal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every session fail as it starts."""
+    """Make every session fail at its start."""
 
     @contextmanager
     def session(*args: Any, **options: Any) -> Iterator[None]:

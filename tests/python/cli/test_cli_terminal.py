@@ -1,4 +1,4 @@
-"""What a person has of the command line: completion, the manual page, colour and progress."""
+"""The command line for people: completion, the manual page, colour and progress."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HIDE = (
     "from deedbook._cli import main\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
-"""The command as it is without the extra ``cli``."""
+"""The command without the extra ``cli``."""
 PLAIN = [sys.executable, "-c", HIDE]
 SLOW = (
     "import sys, time\n"
@@ -44,7 +44,7 @@ SLOW = (
 
 
 def on_terminal(command: list[str], **environment: str) -> str:
-    """What a command writes to a terminal, standard output and error together."""
+    """The output of a command on a terminal, standard output and error together."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", **environment}
@@ -76,7 +76,7 @@ def book(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bash_script() -> bytes:
-    """What ``deedbook completion bash`` prints."""
+    """The output of ``deedbook completion bash``."""
     pytest.importorskip("shtab")
     return subprocess.run([*COMMAND, "completion", "bash"], capture_output=True, check=True).stdout
 
@@ -167,7 +167,7 @@ def test_verdicts_have_colours_on_a_terminal_only(book: Path) -> None:
     log.write_bytes(log.read_bytes()[:-40])
     assert red in on_terminal([*COMMAND, "verify", "-q", str(book)])
     assert f"{red}damage" in on_terminal([*COMMAND, "info", str(book)])
-    shutil.rmtree(book / ".deedbook")  # now nothing says what was acknowledged
+    shutil.rmtree(book / ".deedbook")  # now no file names the acknowledged records
     shown = on_terminal([*COMMAND, "verify", "-q", str(book)])
     assert f"\x1b[33m{book}: torn" in shown and red not in shown
 
@@ -188,7 +188,7 @@ EAGER = (
     "import sys\nfrom deedbook._cli import main, progress\nprogress.REDRAW_SECONDS = 0\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
-"""The command, which draws its bar at each step."""
+"""The command with a bar that is redrawn at each step."""
 
 
 def test_quiet_draws_no_bar_on_a_terminal(book: Path) -> None:

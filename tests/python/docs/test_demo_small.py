@@ -1,4 +1,4 @@
-"""The small demo as a user runs it, and proof that its numbers can fail to add up."""
+"""The small demo from a user's view, and a proof that its check of the numbers can fail."""
 
 import json
 import os
@@ -20,17 +20,17 @@ sys.modules.update(dict.fromkeys(["pyspark", "pyarrow", "matplotlib", "pandas", 
 from deedbook._cli import main
 sys.exit(main(["demo", "--small", "-o", sys.argv[1]]))
 """
-"""As where nothing but the wheel is installed."""
+"""Run the demo with only the wheel installed."""
 
 
 def complaints(said: str) -> list[str]:
-    """Give the lines of stderr without recoveries: a kill in a write leaves a torn log."""
+    """The lines of stderr without recoveries: a kill during a write leaves a torn log."""
     return [line for line in said.splitlines() if not line.startswith("book recovered: torn, ")]
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The output directory of a run that went well, and what it printed."""
+    """The output directory of a successful run, and its standard output."""
     out = tmp_path_factory.mktemp("small") / "out"
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(out)],
@@ -77,7 +77,7 @@ def test_a_reader_sees_the_page_of_the_small_demo(
     for width, seen in seen_by_width.items():
         shapes = [count for _, count in seen["charts"]]
         assert len(shapes) == _demo.KILLS + 1, width
-        # A writer that was killed at once has nothing but the kill.
+        # A writer that was killed at once has only the kill.
         assert all(1 <= count <= 3 for count in shapes[:-1]) and shapes[-1] == 1, width
         assert sum(shapes) > 7, width
         assert seen["tiles"]["lost"] == "0", width
@@ -88,7 +88,7 @@ def test_a_reader_sees_the_page_of_the_small_demo(
 def test_numbers_that_do_not_add_up_end_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After the last kill, the log loses an event that was acknowledged, and gains another."""
+    """After the last kill, the log loses an acknowledged event and gains another."""
     honest = _demo.write_with_kills
 
     def dishonest(log: Path, *rest: Any) -> _demo.Writing:

@@ -1,4 +1,5 @@
-"""What docs/service.md and docs/metrics.md hand out, tried: service, units, manifests, alerts."""
+"""Tests of the examples in docs/service.md and docs/metrics.md: service, units, manifests, alerts.
+"""
 
 import configparser
 import contextlib
@@ -51,7 +52,7 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> int:
 
 
 def noted(port: int, lines: list[bytes], address: str = "127.0.0.1") -> list[int]:
-    """Send lines; the LSNs that come back."""
+    """Send lines; returns the LSNs of the answers."""
     with socket.create_connection((address, port), timeout=60) as client:
         client.sendall(b"".join(line + b"\n" for line in lines))
         client.shutdown(socket.SHUT_WR)
@@ -74,7 +75,7 @@ def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_pat
         port = int(line(first).split()[1])
         answered = noted(port, lines)
         assert len(answered) == 50
-        with service(script, log) as second:  # waits for the first one's lock
+        with service(script, log) as second:  # waits for the first service's lock
             time.sleep(0.5)
             assert second.poll() is None
             assert (end(first, signal.SIGTERM), line(first)) == (0, "closed")
@@ -87,20 +88,20 @@ def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_pat
 
 
 def dockerfile() -> dict[str, str]:
-    """The instructions of the page's Dockerfile; of each the last."""
+    """The instructions of the page's Dockerfile, the last of each kind."""
     (block,) = blocks(SERVICE, "dockerfile")
     lines = [line for line in block.text.splitlines() if not line.startswith("#")]
     return dict(line.split(" ", 1) for line in lines)
 
 
 def units() -> dict[str, str]:
-    """The units of the page, by their names."""
+    """The units of the page, by name."""
     blocks_of = blocks(SERVICE, "ini")
     return {one.text.splitlines()[0].rpartition("/")[2]: one.text for one in blocks_of}
 
 
 def pod() -> dict[str, Any]:
-    """Both manifests of the page, by their kinds."""
+    """Both manifests of the page, by kind."""
     yaml = pytest.importorskip("yaml")
     (block,) = blocks(SERVICE, "yaml")
     return {one["kind"]: one for one in yaml.safe_load_all(block.text)}
@@ -113,7 +114,7 @@ def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path:
     directory, address, port = words[2:]
     assert Path(directory).parent == Path(dockerfile()["VOLUME"])
     assert port == dockerfile()["EXPOSE"]
-    # A service that listens at 127.0.0.1 alone refuses 127.0.0.2, as it refuses other machines.
+    # A service at 127.0.0.1 alone refuses 127.0.0.2, just as it refuses other machines.
     with service(script, tmp_path / "log", address) as process:
         assert noted(int(line(process).split()[1]), [b"order"], "127.0.0.2") == [0]
         assert end(process, signal.SIGTERM) == 0

@@ -12,7 +12,7 @@ from deedbook._cli import parser
 from doc_blocks import blocks, run
 from places import DOCS, SUPPORT
 
-# Their own tests run them: with Spark, with a server, with a C compiler.
+# Other tests run these pages: with Spark, with a server, with a C compiler.
 ELSEWHERE = {"pipeline.md", "http.md", "c.md", *(page.name for page in DOCS.glob("spark*.md"))}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in ELSEWHERE)
 HELPER = SUPPORT / "doc_blocks.py"
@@ -30,7 +30,7 @@ def test_the_blocks_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert {block.language for block in blocks(page)} <= LANGUAGES
-    if "os.fork" in page.read_text():  # children of this process would have its threads' locks
+    if "os.fork" in page.read_text():  # children of this process would inherit the locks of threads
         done = subprocess.run(
             [sys.executable, HELPER, page],
             cwd=tmp_path,
@@ -46,7 +46,7 @@ def test_the_blocks_of_a_page_run(
 
 @pytest.mark.parametrize("page", sorted(ELSEWHERE))
 def test_the_commands_of_the_other_pages_are_accepted(page: str) -> None:
-    """They need a cluster, or run for ever: here they are only parsed."""
+    """The commands need a cluster, or never end; the test only parses them."""
     for block in blocks(DOCS / page, "sh"):
         for line in block.text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)

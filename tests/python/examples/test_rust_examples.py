@@ -1,4 +1,4 @@
-"""The programs of examples/rust do what their first lines say."""
+"""The programs of examples/rust behave as documented."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 def programs() -> Path:
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not installed")
-    # As cargo test has built them.
+    # The same build as cargo test.
     build = "cargo build --profile test --quiet --package deedbook --all-features --locked"
     for name in ("engine_wal", "format", "spool"):
         build += f" --example {name}"
@@ -67,7 +67,7 @@ def test_a_killed_sender_in_rust_loses_no_event(tmp_path: Path, programs: Path) 
     with Endpoint(faults=faults) as endpoint:
         lines = b"\n".join(wanted[:1000])
         command = [programs / "spool", tmp_path / "spool", endpoint.url]
-        # What it read it keeps, whatever the server says.
+        # The program keeps all input, whatever the server answers.
         subprocess.run(command, input=lines, capture_output=True, check=False)
         with Ledger.open(tmp_path / "spool", "a", batch_records=20) as ledger:
             ledger.append_many(wanted[1000:])

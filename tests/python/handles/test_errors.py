@@ -1,4 +1,4 @@
-"""The exceptions: one to one with the kinds of the core, with place and durability."""
+"""The exceptions: one class per kind of the core, with place and durability."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 def caught(expected: type[Error], call) -> Error:
-    """The error of exactly that class, which every handler of `Error` sees."""
+    """The error of exactly the expected class, which every handler of `Error` catches."""
     with pytest.raises(Error) as info:
         call()
     assert type(info.value) is expected, repr(info.value)
@@ -150,7 +150,7 @@ def test_poisoned(path: Path) -> None:
     os.truncate(path / "book.log", 16)
     error = caught(IoError, book.sync)
     assert error.durable == "unknown"
-    # Nothing of a later append was begun, and its error said that it may be in the log.
+    # A later append writes nothing, and the earlier error already had durability unknown.
     for call, durable in (
         (book.sync, "unknown"),
         (lambda: book.append(b"more"), "no"),
@@ -219,5 +219,5 @@ def test_no_error_leaves_a_file_open(path: Path, make_book, damaged) -> None:
         ):
             with pytest.raises(Error):
                 call()
-    # Of other tests' handles some may be closed only now.
+    # Handles of other tests may close only now; only the files of this test count.
     assert held(damaged.parent) == []

@@ -1,4 +1,4 @@
-"""What Python expects of a handle, whatever the format: `in`, `bool`, `with`, warnings, the GIL."""
+"""Handles of all formats behave as Python expects: `in`, `bool`, `with`, warnings, the GIL."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ CLOSES: dict[str, tuple[Callable[[Path], Any], Any, str]] = {
 def test_a_close_that_fails_at_the_end_of_with_raises(
     path: Path, name: str, how: str, raises: bool
 ) -> None:
-    """What was appended is not durable then; what the block itself raises tells more."""
+    """The record is not durable then. An exception of the block itself wins, as it tells more."""
     create, record, pattern = CLOSES[name]
     log = create(path)
     expected = LookupError if raises else IoError
@@ -200,9 +200,9 @@ GETTERS: dict[Any, list[str]] = {
 def another_thread_runs_during(
     call: str, names: dict[str, Any], prepare: Callable[[], object] = lambda: None
 ) -> bool:
-    """Whether another thread runs while the call is made, which may take some tries.
+    """Whether another thread runs during the call, with several tries if necessary.
 
-    Between the two looks the interpreter itself switches no threads: only the call lets one run.
+    The interpreter itself switches no threads between the two readings: only the call can.
     """
     ran, done = [0], threading.Event()
 
@@ -247,7 +247,7 @@ def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> Non
 def test_a_buffer_that_another_thread_changes_is_taken_as_it_was(
     kind: Log, path: Path, view: Callable[[bytearray], Any]
 ) -> None:
-    # Bytes that are no length of a record: else the search after the damage would take long.
+    # These bytes are no valid length of a record, so the search after the damage is fast.
     old, new = b"\xfe" * (8 << 20), b"\xff" * (8 << 20)
     buffer = bytearray(old)
     done = threading.Event()

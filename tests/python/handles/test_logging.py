@@ -1,4 +1,4 @@
-"""What the logger ``deedbook`` is told, by its levels, and signals and ends meanwhile."""
+"""The lines of the logger ``deedbook``, by level, and signals and exits during logging."""
 
 import logging
 import signal
@@ -12,7 +12,7 @@ from deedbook import Book, Wal
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    """The lines of the logger since the last call, with their levels."""
+    """The logger's lines since the last call, with levels."""
     told = [record for record in caplog.records if record.name == "deedbook"]
     caplog.clear()
     return [(record.levelname, record.getMessage()) for record in told]
@@ -51,7 +51,7 @@ def test_dropped_segments_are_told_to_those_that_ask_for_it(
 
 
 class Ended(BaseException):
-    """A program may raise this for SIGTERM; no ``except Exception`` catches it."""
+    """A program may raise such an exception for SIGTERM; no ``except Exception`` catches it."""
 
 
 def end(*_: object) -> None:
@@ -91,7 +91,7 @@ def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
         with pytest.raises(error):
             Wal.open(tmp_path / "wal", "a")
         assert len(lines) == 1 and "4 bytes cut" in lines[0]
-        Wal.open(tmp_path / "wal", "a").close()  # the interrupted call left no lock
+        Wal.open(tmp_path / "wal", "a").close()  # the interrupted call released the lock
         log = bytearray(file.read_bytes())
         log[60] ^= 1
         file.write_bytes(log)

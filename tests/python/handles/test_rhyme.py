@@ -1,4 +1,4 @@
-"""What is learned on one class holds on the next: names, defaults, order, reports, texts."""
+"""All classes work alike: names, defaults, order, reports, texts."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_open_reads_by_default() -> None:
 
 
 def test_each_difference_is_one() -> None:
-    """A row of the table goes with what it excuses."""
+    """A row of the table must describe a real difference."""
     for row in DIFFERS:
         owner_name, name, *parameter = row.split(".")
         owner = next(one for one in CLASSES if one.__name__ == owner_name)
@@ -159,7 +159,7 @@ def test_each_difference_is_one() -> None:
             assert parameter[0] not in parameters(owner, name), row
 
 
-# -- what they do ----------------------------------------------------------------------------------
+# -- behaviour -------------------------------------------------------------------------------------
 
 
 def record(owner: type, number: int) -> Any:
@@ -289,7 +289,7 @@ def test_files_are_their_owners_but_those_of_a_book(
     assert data
     for file in data:
         assert stat.S_IMODE(file.stat().st_mode) == wanted, file
-    readable = wanted & 0o444  # who may read a file may list its directory
+    readable = wanted & 0o444  # a reader of a file may also list the directory
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == wanted | readable >> 2
 
 

@@ -1,4 +1,4 @@
-"""How values look at a prompt and in a notebook, and sizes everywhere."""
+"""The look of values at a prompt and in a notebook, and of sizes everywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A directory with a hostile name, below which logs are made."""
+    """A directory with a hostile name, for the logs."""
     place = tmp_path / HOSTILE
     place.mkdir()
     return place
@@ -50,7 +50,7 @@ class _Tags(HTMLParser):
 
 
 def shown(value: Any) -> _Tags:
-    """What a notebook shows: well-formed, and without a tag that a value brought along."""
+    """The HTML in a notebook: well-formed, and without tags from values."""
     tags = _Tags()
     tags.feed(value._repr_html_())
     tags.close()
@@ -59,7 +59,7 @@ def shown(value: Any) -> _Tags:
 
 
 def values_of(home: Path) -> list[Any]:
-    """Handles and reports, of a damaged book too."""
+    """Handles and reports, including a damaged book."""
     with Book.create(home / "book") as book:
         book.append_many([b'{"type":"a"}'] * 50)
         stats = book.stats()

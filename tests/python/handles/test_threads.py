@@ -1,4 +1,4 @@
-"""Threads: one handle for all, shared iterators, one writer, and the GIL free meanwhile."""
+"""Threads: one handle for all, shared iterators, one writer, and no GIL during calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THREADS = 8
 
 @pytest.fixture(autouse=True)
 def quick_switches() -> Iterator[None]:
-    """Have threads cut in on each other as often as possible."""
+    """Make threads interrupt each other as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -30,7 +30,7 @@ def quick_switches() -> Iterator[None]:
 
 
 def together(*works: Callable[[], object]) -> list[object]:
-    """Run all at once and return what they return; what one raises is raised."""
+    """Run all works at once and return their results, or raise an error of a work."""
     barrier = threading.Barrier(len(works))
 
     def run(work: Callable[[], object]) -> object:
@@ -108,7 +108,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("what", ["verify", "salvage", "append", "append_many", "sync", "read"])
 def test_other_threads_run_meanwhile(large: Path, path: Path, what: str) -> None:
-    # Where nothing is to be synced, the disk need not take what was written.
+    # Without a sync, the disk need not store the written bytes.
     with Book.create(path, durability="manual" if what == "sync" else "none") as book:
         huge = bytes(150 << 20)
         if what in ("sync", "read"):

@@ -1,4 +1,4 @@
-"""Which process writes a log, as the system's list of locks shows it."""
+"""The process that writes a log, from the system's list of locks."""
 
 from __future__ import annotations
 

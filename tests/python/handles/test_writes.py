@@ -1,4 +1,4 @@
-"""What is written: as far as each system can, and though a disk takes little or nothing."""
+"""Writes: within the limits of each system, and to a disk with little space or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nostr_events import SMALL
 
 
 class Windows:
-    """The module ``os``, within the limits of Windows."""
+    """The module ``os`` with the limits of Windows."""
 
     name = "nt"
 
@@ -32,7 +32,7 @@ class Windows:
         return os.open(path, flags)
 
     def fsync(self, fd: int) -> None:
-        os.write(fd, b"")  # fails if it is open for reading only
+        os.write(fd, b"")  # fails on a read-only descriptor
         os.fsync(fd)
 
 
@@ -48,7 +48,7 @@ def test_windows_syncs_files_and_leaves_folders(
 
 
 class Full(io.FileIO):
-    """A file on a disk that has no room: what is small is held until the end, and fails there."""
+    """A file on a full disk: a small write waits in a buffer, and fails at the end."""
 
     def write(self, data: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")

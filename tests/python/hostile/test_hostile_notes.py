@@ -1,7 +1,7 @@
-"""Files from which jobs read names: no name leads out of the folder that it is of.
+"""Files with names for jobs: no name leads out of its folder.
 
-An export's intent had pairs of a file and a name, and both were used as they were: 60 bytes in the
-folder of a job moved any file onto any other. The security review tried it.
+An export's intent had pairs of a file and a name, and the export used both unchecked: 60 bytes in
+the folder of a job moved any file to any place. The security review tried it.
 """
 
 import json
@@ -26,7 +26,7 @@ NAME = f"day=2026-01-02/part-{QUERY[:8]}-000000-0000.parquet"
 
 
 def begun(top: Path, files: list[Any]) -> Any:
-    """A table of which a run was killed after it stored its intent."""
+    """A table after a run that was killed with a stored intent."""
     table = jobs.table("parquet", top / "table", "app", top / "jobs")
     (top / "jobs" / "staged" / "day=2026-01-02").mkdir(parents=True)
     (top / "jobs" / "staged" / "day=2026-01-02" / "x.parquet").write_bytes(b"rows")
@@ -36,7 +36,7 @@ def begun(top: Path, files: list[Any]) -> Any:
 
 
 def state(top: Path) -> dict[str, Any]:
-    """The names in a directory, and what they hold."""
+    """The files below a directory, by name, with their content."""
     return {
         str(file.relative_to(top)): file.read_bytes() if file.is_file() else None
         for file in sorted(top.rglob("*"))
@@ -45,7 +45,7 @@ def state(top: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_killed_export_is_finished(is_whole: bool, tmp_path: Path) -> None:
-    """Also that of an earlier version, which noted whole paths."""
+    """Also after a kill of an earlier version, which noted whole paths."""
     file = "day=2026-01-02/x.parquet"
     noted = str(tmp_path / "jobs" / "staged" / file) if is_whole else file
     table = begun(tmp_path, [[noted, NAME]])
@@ -74,12 +74,12 @@ def test_a_killed_export_is_finished(is_whole: bool, tmp_path: Path) -> None:
     ],
 )
 def test_an_export_moves_only_staged_files_to_names_of_the_table(pair: Any, tmp_path: Path) -> None:
-    """``[["/x/payload", "../victim"]]`` replaced the victim."""
+    """Earlier, ``[["/x/payload", "../victim"]]`` replaced the victim."""
     for name in ("payload", "victim"):
         (tmp_path / name).write_bytes(name.encode())
     if isinstance(pair, list):
         pair = [str(one).replace("TOP", str(tmp_path)) if one != 7 else 7 for one in pair]
-    # A good pair before it is not moved either.
+    # The good pair before the bad pair stays, too.
     table = begun(tmp_path, [["day=2026-01-02/x.parquet", NAME], pair])
     before = state(tmp_path)
     with pytest.raises(CorruptError) as raised:
@@ -119,7 +119,7 @@ def test_an_intent_without_a_batch_is_an_error(found: Any, tmp_path: Path) -> No
     "name", ["../victim", "TOP/victim", "..", ".", "", "00000/..", "0\n", 0, None]
 )
 def test_a_plan_of_compact_names_no_log_outside(name: Any, tmp_path: Path) -> None:
-    """``name`` in the plan was joined to the target as it was."""
+    """Earlier, the job joined ``name`` of the plan to the target unchecked."""
     compact = pytest.importorskip("deedbook.spark.jobs._compact")
     with deedbook.Book.create(tmp_path / "log") as book:
         book.append(b"deed")
@@ -162,7 +162,7 @@ def test_a_linked_folder_of_offsets_keeps_its_files(tmp_path: Path) -> None:
 
 @posix
 def test_a_note_is_read_and_written_through_no_link(tmp_path: Path) -> None:
-    """A note, what a kill left of one, and a lock were opened by name."""
+    """Earlier, notes, leftovers of killed writes, and locks were opened through links."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"{}")
     for link in ("note", ".note.new", "lock"):

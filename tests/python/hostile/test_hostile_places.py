@@ -1,9 +1,9 @@
-"""A log's directory from somebody else: what lies in it, against every command that takes a log.
+"""A log's directory from an attacker: hostile files, against every command that takes a log.
 
-The security review put links, FIFOs, directories, huge files and deep JSON in place of files of a
-log. `backup` copied the file that a link led to, and held 3 GB; `info` waited for ever at a FIFO;
-one deep manifest made `metrics` fail for all logs. Here each command ends within seconds, reads,
-writes, moves and removes nothing outside, and holds little.
+The security review replaced files of a log with links, FIFOs, directories, huge files and deep
+JSON. `backup` copied the file behind a link, and held 3 GB; `info` waited forever at a FIFO; one
+deep manifest made `metrics` fail for all logs. Here each command ends within seconds, reads,
+writes, moves and removes nothing outside, and uses little memory.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ SECRET = b"the-secret-of-another-user\n"
 HUGE_BYTES = 1 << 30
 LARGE = re.compile(r"\.(log|wal|seg|jsonl|mdb|cut-99)$|-events$|^log$")
 LARGE_BYTES = 64 << 20
-"""Of files that are rightly large, and are copied."""
+"""The size of files that may be large, because a backup copies them."""
 MEMORY_BYTES = 200 << 20
 SECONDS = 5
 
@@ -56,14 +56,14 @@ COMMANDS: dict[str, list[str]] = {
     "dead-letters": ["dead-letters", "LOG"],
     "query": ["query", "LOG", "{}"],
 }
-# Commands that not all formats have.
+# Commands for only some formats.
 ONLY = {
     "consumers": ("segments", "single", "pier"),
     "dead-letters": ("ledger",),
     "query": ("store",),
 }
 
-# Of each format the files and the directories of which some are not there in each log.
+# The files and directories of each format; some of them are optional.
 FILES = {
     "packed": [
         "book.log", "meta.bin", "book.log.cut-99", ".deedbook/mark", ".deedbook/lock",
@@ -108,7 +108,7 @@ FOLDERS = {
 
 
 def make(name: str, top: Path) -> None:
-    """Make a log of a format in a directory of its own."""
+    """Make a log of a format in a new directory."""
     path = top / "log"
     write(name, path)
     if name == "store":
@@ -121,7 +121,7 @@ def make(name: str, top: Path) -> None:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A directory with a log of each format, to be copied."""
+    """A directory with a log of each format, as a source of copies."""
     top = tmp_path_factory.mktemp("logs")
     for name in FORMATS:
         (top / name).mkdir()
@@ -130,7 +130,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 class Place:
-    """A copy of a log with something hostile in it, and what must not be touched."""
+    """A copy of a log with a hostile file, and the outside files that must stay the same."""
 
     def __init__(self, logs: dict[str, Path], name: str, top: Path) -> None:
         self.name, self.top = name, top / "place"
@@ -147,7 +147,7 @@ class Place:
         self._before = self._state()
 
     def put(self, where: str, kind: str) -> None:
-        """Put something in place of a file or a directory."""
+        """Replace a file or a directory with a hostile one."""
         path = self.base / where
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -170,7 +170,7 @@ class Place:
             path.write_bytes(b"\x1b]0;PWNED\x07\x9b31m\xe2\x80\xae\n" * 20)
 
     def give_away(self, where: str) -> None:
-        """Have the log be user 1000's, and a file in it another user's, who alone reads it."""
+        """Give the log to user 1000, and one of its files to another user, without read access."""
         path = self.base / where
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
@@ -181,7 +181,7 @@ class Place:
         path.chmod(0o600)
 
     def run(self, command: str) -> int:
-        """Run a command, which must end in time and leave alone what is not the log's."""
+        """Run a command, which must end in time and leave outside files unchanged."""
         words = {"LOG": str(self.log)}
         argv = [words.get(word, word.replace("OUT", str(self.out))) for word in COMMANDS[command]]
         with within_seconds(), held_memory() as held:
@@ -195,7 +195,7 @@ class Place:
         return code
 
     def check_copies(self, command: str) -> None:
-        """Nothing of what a link leads to is in what a command wrote; no link is copied."""
+        """The output of a command has no links, and no content from behind a link."""
         for path in self.out.rglob("*"):
             mode = path.lstat().st_mode
             assert stat.S_ISREG(mode) or stat.S_ISDIR(mode), (command, path)
@@ -211,7 +211,7 @@ class Place:
 
 @contextlib.contextmanager
 def within_seconds() -> Iterator[None]:
-    """Fail where a command waits: an opening of a FIFO in Python would."""
+    """Fail if a command waits, for example because Python opens a FIFO."""
 
     def fail(number: int, frame: Any) -> None:
         raise AssertionError(f"more than {SECONDS} s")
@@ -227,7 +227,7 @@ def within_seconds() -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_memory() -> Iterator[Any]:
-    """How much more memory was resident at most than at the beginning."""
+    """The peak of resident memory, minus the memory at the start."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     begun = resident("VmRSS")
@@ -240,7 +240,7 @@ def resident(name: str) -> int:
 
 
 def commands(name: str, turn: int) -> list[str]:
-    """Two commands, and three others in turn, so that each one meets each kind somewhere."""
+    """Two commands, and three others in turn; over all turns, each command meets each kind."""
     others = [one for one in COMMANDS if one not in ("backup", "info")]
     others = [one for one in others if name in ONLY.get(one, FORMATS)]
     return ["backup", "info", *(others[(turn * 3 + step) % len(others)] for step in range(3))]
@@ -276,7 +276,7 @@ def test_a_file_of_another_user_ends_every_command_at_once(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     for turn, where in enumerate(FILES[name]):
-        # The directory of pytest is root's alone.
+        # Only root may enter the directory of pytest.
         with tempfile.TemporaryDirectory() as top:
             os.chmod(top, 0o755)
             place = Place(logs, name, Path(top))
@@ -322,7 +322,8 @@ def test_a_file_of_another_user_ends_every_command_at_once(
 def test_a_backup_refuses_what_is_no_file_of_the_log(
     name: str, where: str, kind: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
-    """``.deedbook/extra -> secret``: the copy had the secret's text, and the exit code was 0."""
+    """Earlier, with ``.deedbook/extra -> secret`` the copy had the secret, and the exit code was 0.
+    """
     place = Place(logs, name, tmp_path)
     place.put(where, kind)
     with within_seconds(), held_memory() as held, pytest.raises(deedbook.Error) as raised:
@@ -335,7 +336,7 @@ def test_a_backup_refuses_what_is_no_file_of_the_log(
 def test_a_backup_has_no_names_that_a_log_has_not(
     name: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
-    """All that lay in the sidecar was copied, whatever its name."""
+    """Earlier, a backup copied all files of the sidecar, whatever their names."""
     place = Place(logs, name, tmp_path)
     sidecar = next(path for path in sorted(place.top.rglob(".deedbook")) if path.is_dir())
     sidecar = sidecar / "log" if name == "single" else sidecar
@@ -352,7 +353,7 @@ def test_a_backup_has_no_names_that_a_log_has_not(
 def test_a_backup_writes_through_no_link_of_its_target(
     name: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The lock of a backup was opened by name, and its target emptied."""
+    """Earlier, a link named as the backup's lock led to another file, which the backup emptied."""
     place = Place(logs, name, tmp_path)
     deedbook.backup(place.log, place.out / "copy")
     assert next(place.out.rglob("backup")).is_file()
@@ -370,7 +371,7 @@ def test_a_backup_writes_through_no_link_of_its_target(
 def test_one_log_that_cannot_be_read_keeps_no_other_from_metrics(
     logs: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """``manifest.json`` = ``[`` x 200,000: RecursionError, and no metrics of any log."""
+    """Earlier, ``[`` x 200,000 as ``manifest.json`` raised RecursionError for all logs."""
     argv = ["metrics"]
     for number, (name, where, kind) in enumerate(
         [

@@ -1,7 +1,7 @@
-"""Names and payloads of others: no command and no logger lets them steer a terminal.
+"""Hostile names and payloads: no command and no logger lets them control a terminal.
 
 The security review tried it: `spool append` printed ``ESC ]0;PWNED BEL`` from a sidecar file, and
-`cat --json` the byte of CSI from a payload.
+`cat --json` printed the byte of CSI from a payload.
 """
 
 import argparse
@@ -31,7 +31,7 @@ NAME = "a\x1b]0;PWNED\x07\x1b[31mb\x9b31m\u202ec\u2066\r\n\x7f"
 PAYLOAD = '{"n":"\x9b31m\u202e\u200f\x7f"}'
 NO_LOG = {"demo", "completion"}
 JOBS = {"spark"}
-"""They start a JVM. What they say goes the way of all others (see the last test)."""
+"""Jobs start a JVM. Their output goes through the same functions (see the last test)."""
 WORDS: dict[str, list[str]] = {
     "cat": ["BOOK", "--payload", "json", "--json"],
     "tail": ["WAL", "--timeout", "0"],
@@ -67,7 +67,7 @@ def commands(
 
 
 def make(top: Path) -> dict[str, str]:
-    """Logs of all formats in a directory of a hostile name, with hostile payloads."""
+    """Logs of all formats in a new directory with a hostile name and hostile payloads."""
     top = top / NAME
     top.mkdir()
     payloads = [PAYLOAD.encode(), b"\x9b31m", b'{"type":"\x1b[31m\xc2\x9b"}']
@@ -118,7 +118,7 @@ def test_no_command_lets_names_and_payloads_steer_a_terminal(
 
 @posix
 def test_no_line_of_a_logger_steers_a_terminal(tmp_path: Path) -> None:
-    """A command shows lines of the logger; Python's handler of last resort had no escapes."""
+    """A command shows the logger's lines; Python's handler of last resort escapes nothing."""
     places = make(tmp_path)
     source = tmp_path / "lines"
     source.write_bytes(b'{"n":1}\n')
@@ -134,7 +134,7 @@ def test_no_line_of_a_logger_steers_a_terminal(tmp_path: Path) -> None:
 def test_the_text_of_an_error_and_of_a_line_is_plain(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also for programs that print or log them; the path itself stays what it is."""
+    """Also for programs that print or log messages; `path` keeps the original text."""
     places = make(tmp_path)
     with caplog.at_level(logging.WARNING, "deedbook"):
         deedbook.Wal.open(places["WAL"], "a").close()
@@ -152,14 +152,14 @@ def test_json_has_the_same_value(text: str) -> None:
 
 
 def test_a_page_turns_no_text() -> None:
-    """U+202E stayed on pages: a name of a file was shown backwards."""
+    """Earlier, U+202E stayed on pages: browsers showed a file's name backwards."""
     assert not unfit(escaped(NAME).replace("\n", "").encode())
     assert not unfit(table([NAME], [[NAME]]).encode())
     assert escaped("<é&☃>") == "&lt;é&amp;☃&gt;"
 
 
 def test_commands_write_by_one_way_alone() -> None:
-    """`Output`, `complain`, the bar and the handler escape; nothing else writes to a terminal."""
+    """`Output`, `complain`, the bar and the handler escape; no other code writes to a terminal."""
     allowed = {"output.py", "progress.py", "failure.py", "__init__.py"}
     folder = Path(deedbook.__file__).parent / "_cli"
     writes = re.compile(r"\bprint\(|sys\.std(out|err)\.(write|buffer)|out\.data\(")
@@ -169,6 +169,6 @@ def test_commands_write_by_one_way_alone() -> None:
         if file.name not in allowed
     }
     by_data = {name for name, calls in found.items() if calls}
-    # Their data is JSON, text that was escaped, or what the user asked for as it is.
+    # Their data is JSON, escaped text, or raw output on the user's request.
     assert by_data == {"cat.py", "metrics.py", "events.py", "query.py", "completion.py"}
     assert all(calls <= {"out.data("} for calls in found.values())
