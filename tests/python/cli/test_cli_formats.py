@@ -26,7 +26,7 @@ LINES = b"".join(b'{"n":%d}\n' % number for number in range(1000, 1200))
 
 
 class Kind(NamedTuple):
-    """A format and layout, and the command line's options to make such a log."""
+    """A format and layout, and the command line's options for a new log."""
 
     name: Literal["book", "wal"]
     options: tuple[str, ...]
@@ -63,7 +63,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def log(kind: Kind, path: Path) -> Path:
-    """A log with 200 records, in one file."""
+    """A log with 200 records in a single file."""
     ok("append", "--format", kind.name, *kind.options, path, stdin=LINES)
     return path
 

@@ -12,7 +12,7 @@ from deedbook._cli import parser
 from doc_blocks import blocks, run
 from places import DOCS, SUPPORT
 
-# Other tests run these pages: with Spark, with a server, with a C compiler.
+# Other tests run the pages with Spark, with a server, or with a C compiler.
 ELSEWHERE = {"pipeline.md", "http.md", "c.md", *(page.name for page in DOCS.glob("spark*.md"))}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in ELSEWHERE)
 HELPER = SUPPORT / "doc_blocks.py"

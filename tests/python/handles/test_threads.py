@@ -30,7 +30,7 @@ def quick_switches() -> Iterator[None]:
 
 
 def together(*works: Callable[[], object]) -> list[object]:
-    """Run all works at once and return their results, or raise an error of a work."""
+    """Run all works at once and return the results, or raise an error of a work."""
     barrier = threading.Barrier(len(works))
 
     def run(work: Callable[[], object]) -> object:

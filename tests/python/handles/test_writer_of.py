@@ -1,4 +1,4 @@
-"""The process that writes a log, from the system's list of locks."""
+"""The process that writes a log, according to the system's list of locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When senders give up, go on and end: deadlines, restarts, forks, batches that change, rates."""
+"""The end of senders: deadlines, restarts, forks, batches that change, rates."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ threads_alone = pytest.mark.parametrize("sender", ["threads"], indirect=True)
 
 
 def has_requests(endpoint: Endpoint, count: int = 1) -> bool:
-    """Wait until so many came."""
+    """Wait for ``count`` requests."""
     with endpoint.changed:
         return endpoint.changed.wait_for(lambda: len(endpoint.requests) >= count, 30)
 
@@ -62,9 +62,9 @@ def test_closing_keeps_its_deadline(sender: MakeSender, endpoint: Endpoint, beha
 def test_a_request_that_is_held_up_until_after_the_end_does_nothing(
     sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
-    """While it connected it had no socket to end, and was sent when the sender was long closed.
+    """Earlier, a request had no socket during the connect, and was sent long after the close.
 
-    An answer that comes then leaves the store alone: it may belong to the next sender.
+    An answer after the close must not touch the store, which may belong to the next sender.
     """
     connection = pytest.importorskip("urllib3.connection").HTTPConnection
     begun, go_on = threading.Event(), threading.Event()
@@ -196,7 +196,7 @@ def test_a_start_during_a_drain_holds(sender: MakeSender, endpoint: Endpoint) ->
 def test_the_keys_are_the_same_after_a_restart(
     sender: MakeSender, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    """The second sender knows nothing of the first; the server knows the keys."""
+    """The second sender starts without any state; only the server knows the keys."""
     store = spool_of(events(8), tmp_path)
     endpoint.faults = Faults(max_bytes=100)
     endpoint.script.extend(["ok", "drop", "stall"])
@@ -218,7 +218,9 @@ def test_the_keys_are_the_same_after_a_restart(
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @threads_alone
 def test_a_child_of_a_fork_is_refused(sender: MakeSender) -> None:
-    """A thread that the child has not may hold the lock for ever, for which `stats` waited, too."""
+    """A thread missing in the child may hold the lock forever; earlier, `stats` waited for the
+    lock.
+    """
     with sender(MemoryStore()) as both:
         pid = os.fork()
         if pid == 0:  # pragma: no cover
@@ -256,7 +258,7 @@ def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: 
 
 
 def test_a_batch_that_stays_damaged_ends_a_drain(tmp_path: Path) -> None:
-    """Asking for it again at once, and again, would neither end nor tell."""
+    """An immediate retry would neither end nor report the damage."""
 
     def damage(step: Step) -> None:
         if isinstance(step, Send):

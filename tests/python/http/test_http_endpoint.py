@@ -1,4 +1,4 @@
-"""The test endpoint: what it counts, how it fails, and its command line."""
+"""The test endpoint: counts, faults, and the command line."""
 
 import contextlib
 import gzip
@@ -77,7 +77,7 @@ def test_a_body_is_not_inflated_beyond_the_limit(tmp_path: Path) -> None:
 
 
 def test_other_machines_reach_the_endpoint_on_request_only() -> None:
-    """It has no passwords, and keeps in memory and on disk whatever comes."""
+    """The endpoint has no passwords, and stores all input in memory and on disk."""
     assert "--public" in complaint(endpoint_command("--host", "0.0.0.0"))
 
 
@@ -86,7 +86,7 @@ def endpoint_command(*args: object) -> subprocess.CompletedProcess[bytes]:
 
 
 def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Give the error of a command that was used in the wrong way."""
+    """The error of a command with wrong usage."""
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"Traceback" not in done.stderr
     return done.stderr.decode().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""What answers mean, how batches are divided, and which options are refused."""
+"""The meaning of answers, the division of batches, and refused options."""
 
 import itertools
 import random
@@ -107,7 +107,7 @@ def test_parts_hold_each_record_once_and_keep_to_the_limits(seed: int) -> None:
         )
         assert fits == (part.reason is None)
         assert fits or len(sizes) == 1
-    for one, two in itertools.pairwise(parts):  # none is smaller than need be
+    for one, two in itertools.pairwise(parts):  # no part is smaller than necessary
         if one.reason is None and two.reason is None:
             sizes = [len(item) for item in items[one.start : two.start + 1]]
             full = len(sizes) > (limits.batch_events_max or 999)

@@ -1,4 +1,4 @@
-"""Servers that take no more of a body: how both senders give them up."""
+"""Servers that stop reading a body: both senders give up."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from http_kinds import MakeSender, answering, events, store_of
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A server that has connections, and reads nothing."""
+    """A server that accepts connections and reads nothing."""
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         server.bind(("127.0.0.1", 0))
@@ -27,7 +27,7 @@ def silent() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """One batch of 8 MB: more than the buffers of a connection take."""
+    """One batch of 8 MB, more than the buffers of a connection hold."""
     return store_of(events(100, 80_000), batch_bytes=1 << 24)
 
 
@@ -36,11 +36,11 @@ def url_of(server: socket.socket) -> str:
 
 
 def sockets() -> int:
-    """How many this process has open, where the system says so."""
+    """The number of this process's open sockets, if the system reports them."""
     count = 0
     if sys.platform == "linux":
         for fd in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(FileNotFoundError):  # that of the listing
+            with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing
                 count += os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")
     return count
 
@@ -49,9 +49,9 @@ def sockets() -> int:
 def test_a_server_that_takes_no_more_is_given_up(
     sender: MakeSender, silent: socket.socket, size: int
 ) -> None:
-    """The asynchronous sender waited for ever, the other for as long as for a connection.
+    """Earlier, the asynchronous sender waited forever, and the other as long as for a connection.
 
-    A small body is in the connection's buffers, so that the answer is what is waited for.
+    A small body fits into the connection's buffers; then the sender waits for the answer.
     """
     store = store_of(events(100, size), batch_bytes=1 << 24)
     options = {"connect_seconds": 60.0, "read_seconds": 0.2}
@@ -124,7 +124,7 @@ def test_a_server_that_drips_its_answer_holds_a_request_no_longer_than_it_may(
             error = both.sender.stats().last_error
         ended.set()
     assert took < 4
-    # The status decides: of the body no more is waited for.
+    # The status decides: the sender does not wait for the rest of the body.
     has_status = part == "body"
     assert sent is has_status and (store.stats().events == 0) is has_status
     if not has_status:

@@ -208,7 +208,7 @@ def test_a_read_that_failed_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_body_whose_records_changed_is_refused(count: int) -> None:
-    """Its Content-Length would be wrong, so that a server waits for ever or cuts it."""
+    """The Content-Length would be wrong: a server would wait forever, or truncate the body."""
     body = BatchBody("id", lambda start, stop: iter([b"x"] * count), 2, 2, Envelope().seal())
     with pytest.raises(ValueError, match="other records"):
         while body.read(1 << 20):

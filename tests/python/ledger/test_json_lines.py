@@ -1,4 +1,4 @@
-"""Which lines are JSON: the quick look of the core agrees with Python's decoder."""
+"""The core's quick check of JSON lines agrees with Python's decoder."""
 
 import json
 

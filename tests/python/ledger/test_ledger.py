@@ -1,4 +1,4 @@
-"""The ledger from Python: events that survive the process, as batches for any HTTP client."""
+"""The ledger from Python: events survive the process, as batches for any HTTP client."""
 
 import copy
 import os
@@ -40,7 +40,7 @@ def test_bodies_outlive_their_ledger_and_any_part_of_them_can_be_read(tmp_path: 
 
 
 def test_an_id_is_the_same_after_a_restart_and_never_given_again(tmp_path: Path) -> None:
-    """A server that remembers ids would drop the events of a batch that got an old one."""
+    """A server that remembers ids would drop the events of a batch with an old id."""
     seen: set[str] = set()
     for _ in range(3):
         ids = []
@@ -110,7 +110,7 @@ def test_wrong_options_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> Non
 
 
 def test_a_ledger_is_no_container_and_refuses_once_it_is_closed(tmp_path: Path) -> None:
-    """As with a log, what has no meaning is a TypeError and not False."""
+    """As with a log, a meaningless operation raises TypeError and does not return False."""
     ledger = Ledger.open(tmp_path / "s", "a", durability="always")
     ledger.append(b"1")
     assert ledger.stats().log.syncs > 0
@@ -151,8 +151,8 @@ with Ledger.open(spool, "a", batch_bytes=4000) as ledger:
 
 
 def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> None:
-    """A sender killed at any moment goes on after its restart: nothing is lost, and what is sent
-    again has its old name, by which the server knows it.
+    """A sender killed at any moment continues after a restart. No event is lost, and the server
+    recognizes a repeated batch by its name.
     """
     pytest.importorskip("urllib3")
     from endpoint import Endpoint, Faults
@@ -181,7 +181,7 @@ def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> Non
     assert not (tmp_path / "dead").exists() or not list((tmp_path / "dead").iterdir())
 
 
-# -- values and manners ---------------------------------------------------------------------------
+# -- values and refusals --------------------------------------------------------------------------
 
 
 def test_a_removable_is_a_value(tmp_path: Path) -> None:

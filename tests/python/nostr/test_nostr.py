@@ -1,4 +1,4 @@
-"""The event store from Python: values, appending, finding, import and export, damage, kills."""
+"""The event store from Python: values, appends, searches, import and export, damage, kills."""
 
 import copy
 import gzip
@@ -97,7 +97,7 @@ def test_events_are_found_by_id(store: EventStore) -> None:
     for other in (1, None, bytearray(32), found, place):
         with pytest.raises(TypeError, match="an id is a str or bytes, not"):
             other in store  # type: ignore[operator]  # noqa: B015
-    # What does not count is still there.
+    # A deleted event is still there.
     store.set_flags(place, deleted=True)
     assert store.get(event["id"]) is None and store.get(place).deleted
     wrong: list[tuple[Any, type[Exception]]] = [

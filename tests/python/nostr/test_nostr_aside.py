@@ -1,4 +1,4 @@
-"""Bad lines of an import, which ``--aside`` writes to the end of a file."""
+"""Bad lines of an import, which ``--aside`` appends to a file."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 def limited() -> None:
-    """Let no file of this process grow over 80 MiB; the store's index takes 64."""
+    """Limit the files of this process to 80 MiB; the store's index takes 64."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (80 << 20, 80 << 20))
@@ -62,7 +62,7 @@ def test_bad_lines_after_the_last_report_are_not_written_aside_twice(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
-    # Some parts of 1 MiB, after each of which a report comes.
+    # Several parts of 1 MiB, with a report after each.
     lines = [b"oops %d " % number + b"x" * 100_000 + b"\n" for number in range(30)]
     source.write_bytes(b"".join(lines))
     write = Aside.write
@@ -92,7 +92,7 @@ def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
         first.write(line)
     first.close()
     with path.open("ab") as file:
-        file.write(b"fo")  # of what a kill left in part
+        file.write(b"fo")  # a partial line of a killed import
     again = Aside(str(path), noted)
     for line in (b"two\n", b"three\n"):
         again.write(line)
@@ -102,7 +102,7 @@ def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
     assert again.end() == path.stat().st_size
     again.close()
     assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\n"
-    # What follows the note may be of others, and stays.
+    # Lines after the note may be from another process, and stay.
     other = Aside(str(path), noted)
     other.write(b"one\n")
     other.close()

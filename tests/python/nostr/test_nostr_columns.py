@@ -40,7 +40,7 @@ def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> 
     everything = walked(store, include="all")
     assert len(everything) > len(rows(store)) and everything[0]["flags"] == 1
     assert rows(store.batches(include="all", verify="none")) == everything
-    # They are written to Parquet, which knows neither seconds nor unsigned numbers, and back.
+    # Parquet has neither seconds nor unsigned numbers, but returns the same values.
     parquet = pytest.importorskip("pyarrow.parquet")
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.table(store), sink)
@@ -51,7 +51,7 @@ def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> 
 def test_a_filter_that_matches_little_gives_no_empty_batches_and_listens_to_signals(
     path: Path,
 ) -> None:
-    """Else the walk goes on to the end of the store, and then says that there is no batch."""
+    """Otherwise the walk would reach the end of the store, and then report no batch."""
 
     def interrupt(*_: object) -> None:
         raise InterruptedError
@@ -115,7 +115,7 @@ def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) 
 
 
 def test_a_batch_is_made_without_the_gil(store: EventStore) -> None:
-    """The stream lacks events that were appended after it began."""
+    """The stream lacks events appended after its start."""
     store.append_many(made(f"{'x' * 3000} {number}") for number in range(3000))
     before = len(list(store))
     stream = store.batches(batch_rows=10**6, batch_bytes=1 << 30)

@@ -1,4 +1,4 @@
-"""Imports into an event store that go on where they were: killed, stopped, of many files."""
+"""Imports into an event store that continue: after kills, after stops, of many files."""
 
 import contextlib
 import gzip
@@ -30,7 +30,7 @@ COUNT = 8000
 
 @pytest.fixture(scope="module")
 def lines() -> list[bytes]:
-    """Events of 2 KB, some of them twice, with bad lines among them, some of which are the same."""
+    """Events of 2 KB, some of them twice, with bad lines in between, some of them equal."""
     found = []
     for number in range(COUNT):
         event = made(f"{number} " + "x" * 2000, created_at=1_700_000_000 + number)
@@ -45,7 +45,7 @@ def is_bad(line: bytes) -> bool:
     return line.startswith(b"oops")
 
 
-# The command, with a note after each commit: else a quick machine ends before the first one.
+# The command, with a note after each commit. Otherwise a fast machine ends before the first note.
 NOTING = """
 import sys
 from deedbook._cli import main, nostr_import
@@ -55,7 +55,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def imported(path: Path, *words: Any, end: Any = None, seconds: float = 0) -> dict[str, Any]:
-    """Run an import, and give what it printed. `end` ends it, `seconds` after its first note."""
+    """Run an import and return its output. `end` ends it, `seconds` after the first note."""
     note = path / ".deedbook" / "imports.json"
 
     def noted() -> int | None:
@@ -86,7 +86,7 @@ def test_a_killed_import_goes_on_where_it_was(
     words, chance, kill = (source, "--aside", aside), random.Random(7), subprocess.Popen.kill
     for _ in range(3):
         result = imported(path, *words, end=kill, seconds=chance.uniform(0, 0.05))
-        if result:  # a quick machine may end before the last kill
+        if result:  # a fast machine may end before the last kill
             break
     else:
         result = imported(path, *words)
@@ -95,7 +95,7 @@ def test_a_killed_import_goes_on_where_it_was(
     assert [one["line"] for one in result["bad_lines"]] == [at for at, _ in bad]
     assert (result["lines"], result["bad"]) == (len(lines), len(bad))
     assert result["bytes"] == len(text)
-    # Only what no commit covered is counted as a duplicate.
+    # Only events after the last noted commit count as duplicates.
     twice = len(lines) - len(bad) - COUNT
     assert result["stored"] + result["duplicates"] == COUNT + twice
     assert result["duplicates"] >= twice
@@ -104,7 +104,7 @@ def test_a_killed_import_goes_on_where_it_was(
         stored = [json.loads(event.to_json()) for event in store]
         assert EventStore.verify(store.path).ok
     assert stored == [json.loads(line) for line in dict.fromkeys(lines) if not is_bad(line)]
-    # Once it is done, nothing is noted.
+    # A finished import leaves no note.
     assert not (path / ".deedbook" / "imports.json").exists()
 
 
@@ -176,7 +176,7 @@ def of(numbers: Iterable[int]) -> list[bytes]:
 
 @pytest.fixture
 def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
-    """Import into the store, end with this code, and return what was printed as JSON."""
+    """Import into the store, check the exit code, and return the printed JSON."""
 
     def run(*words: object, code: int = 0) -> dict[str, Any]:
         assert main(["import", str(path), "--json", *map(str, words)]) == code
@@ -187,7 +187,7 @@ def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[st
 
 
 def noted(path: Path, source: Path, done: ImportReport | None = None) -> bool:
-    """Note what an import has done, if anything; whether the next one would pass over it."""
+    """Note the progress of an import, if given; returns whether the next import would skip it."""
     notes = Notes(str(path), {"check": "id", "history": "drop", "aside": None})
     if done is not None:
         with EventStore.open(path, "a"):
@@ -203,7 +203,7 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
     before = source.stat()
 
     def again(*more: object) -> dict[str, Any]:
-        # Nothing is stored of what is noted, so that what is passed over shows.
+        # The noted events are not in the store, so skipped lines are visible.
         noted(path, source, report(4, len(b"".join(events[:4])), stored=4))
         result: dict[str, Any] = run(source, *more)
         assert not (path / ".deedbook" / "imports.json").exists()
@@ -213,7 +213,7 @@ def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
     assert (result["stored"], result["lines"], result["resumed_lines"]) == (10, 10, 4)
     with EventStore.open(path) as store:
         assert [event.content for event in store] == [str(number) for number in range(4, 10)]
-    # In other ways, nothing is passed over: the four that are missing are stored, once.
+    # With other options, no line is skipped: the four missing events are stored, once.
     result = again("--no-resume")
     assert (result["stored"], result["duplicates"], "resumed_lines" in result) == (4, 6, False)
     for way in (["--check", "none"], ["--aside", str(tmp_path / "bad")], ["--history", "keep"]):
@@ -240,7 +240,7 @@ def test_many_files_are_one_import(
     sources = [tmp_path / f"{name}.jsonl" for name in "abc"]
     for at, source in enumerate(sources):
         source.write_bytes(b"".join([*of(range(at, at + 5)), b"oops"]))
-    # The last one cannot be read to its end; the first ones are in then, and its whole lines.
+    # The last file is truncated; its whole lines and the first files are imported.
     sources[2].write_bytes(gzip.compress(sources[2].read_bytes())[:-5])
     result = run(*sources, code=2)
     assert (result["stored"], result["interrupted"], result["ok"]) == (7, True, False)

@@ -1,4 +1,4 @@
-"""Long work on an event store: progress, what ends it, and what is left; reading through maps."""
+"""Long work on an event store: progress, interrupts and their leftovers; reading through maps."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ COUNT = 3000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store of 12 MB in two segments, of which every third event is replaced."""
+    """A store of 12 MB in two segments, with every third event replaced."""
     path = tmp_path / "store"
     with EventStore.create(path, segment_bytes=10 << 20, durability="manual") as store:
         store.append_many(event(number) for number in range(COUNT))
@@ -31,11 +31,11 @@ def event(number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("work", ["compact", "reindex"])
 def test_an_interrupt_ends_it(path: Path, work: str) -> None:
-    # A shell's background jobs ignore it.
+    # Background jobs of a shell ignore SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with EventStore.open(path, "a") as store, pytest.raises(KeyboardInterrupt):
-            # On a busy machine it may come before this has returned.
+            # On a busy machine the signal may come before `start` returns.
             threading.Timer(0.002, signal.raise_signal, (signal.SIGINT,)).start()
             for _ in range(1000):
                 getattr(store, work)()
@@ -56,7 +56,7 @@ def test_a_compaction_is_due_from_the_ratio_on(path: Path) -> None:
         assert store.compact().segments == []
     due = b"\n2 segments, and what a compaction would drop; a compaction is due\n"
     assert due in ok("stats", "--top", 1, path)
-    # Without a ratio that of the store, 0.2.
+    # Without a ratio, the store's ratio of 0.2 counts.
     assert json.loads(ok("compact", "--json", path))["replaced"] == dropped
     out, err = outputs("compact", path)
     assert "no segment of which 20% is deleted" in out and err == ""
