@@ -1,4 +1,4 @@
-"""An event store against what NIP-01 and NIP-09 say: random histories, crashes and compactions."""
+"""An event store against NIP-01 and NIP-09: random histories, crashes and compactions."""
 
 import contextlib
 import shutil
@@ -34,18 +34,18 @@ PLACES = st.sampled_from([None, "", "one", "two"])
 
 
 def signed(pubkey: str, at: int, kind: int, tags: list[list[str]], content: str) -> dict[str, Any]:
-    """Make an event; a request for a deletion has a true signature."""
+    """Make an event; a request for a deletion has a valid signature."""
     event = made(content, pubkey=pubkey, created_at=at, kind=kind, tags=tags)
     return event if kind != 5 else event | {"sig": sign(event["id"], SECRETS[pubkey])}
 
 
 def tagged(event: dict[str, Any], name: str) -> list[str]:
-    """The first values of the tags of a name."""
+    """The first values of the tags with a name."""
     return [tag[1] for tag in event["tags"] if tag[0] == name and len(tag) > 1]
 
 
 def address_of(event: dict[str, Any]) -> str | None:
-    """``KIND:AUTHOR:D`` of an event of which one version counts."""
+    """``KIND:AUTHOR:D`` of an event with a single current version."""
     kind = event["kind"]
     if kind in (0, 3) or 10_000 <= kind < 20_000:
         return f"{kind}:{event['pubkey']}:"
@@ -59,7 +59,7 @@ def newest_first(event: dict[str, Any]) -> tuple[int, str]:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """`model` holds the stored events by their ids, each with its flags."""
+    """`model` maps the id of each stored event to the event and its flags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,10 +81,10 @@ class StoreMachine(RuleBasedStateMachine):
                 self.check(reader)
         shutil.rmtree(self.place)
 
-    # -- what has to come about
+    # -- expectations
 
     def expect(self, event: dict[str, Any]) -> str:
-        """Note an appended event in the model, and say what has to become of it."""
+        """Add an appended event to the model, and return the expected outcome."""
         kind, id, address = event["kind"], event["id"], address_of(event)
         if 20_000 <= kind < 30_000:
             return "ephemeral"
@@ -193,12 +193,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.set_flags(again.location, deleted=True)
         self.hide(event["id"], DELETED)
 
-    # -- what changes nothing, and what drops only what does not count
+    # -- operations that change nothing, or drop only hidden events
 
     @rule()
     def commit(self) -> None:
         self.store.sync()
-        # Other processes see from then on what was replaced or deleted.
+        # From now on, other processes see which events were replaced or deleted.
         with EventStore.open(self.root) as reader:
             self.check(reader)
 
@@ -234,7 +234,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
-        """The files as after a kill -9, opened by another process, which goes on."""
+        """Another process opens the files as after a kill -9, and continues."""
         self.copies += 1
         copy = self.place / f"copy{self.copies}"
         shutil.copytree(self.root, copy)

@@ -1,4 +1,4 @@
-"""The check of the trials finds each loss: a pipeline made by hand, broken in one place each."""
+"""The check of the trials finds each loss: a handmade pipeline with one fault each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rows_in(file: Path) -> list[dict[str, Any]]:
 
 
 def make(folder: Path) -> Home:
-    """What a pipeline without fault makes of 600 events: gold reads silver in three batches."""
+    """The output of a correct pipeline for 600 events: gold reads silver in three batches."""
     home = Home(folder)
     home.begin()
     assert start(folder / "in", events=600, seed=5).wait().complete
@@ -117,7 +117,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(made: Path, tmp_path: Path) -> Home:
-    """A copy to be broken; files of silver are named by their path."""
+    """A copy for one fault; silver's files are named by path."""
     home = Home(Path(shutil.copytree(made, tmp_path / "home")))
     for note in (home.checkpoint("gold/windows") / "sources" / "0").iterdir():
         note.write_text(note.read_text().replace(str(made), str(home.folder)))
@@ -188,7 +188,7 @@ CONTENT, TIMES = "silver has what the lines say", "silver has the times of the l
 )
 def test_a_table_that_is_wrong_is_found(home: Home, name: str, change: Any, due: set[str]) -> None:
     edit(home.table(name) / "0.parquet", change)
-    # A row less in silver may be one of a window, too.
+    # A row missing in silver may also be missing in a window.
     assert failed(home) - (set() if WINDOWS in due else {WINDOWS}) == due
 
 

@@ -1,4 +1,4 @@
-"""Inputs of a trial: what is noted is what is there, whatever is killed."""
+"""Inputs of a trial: the notes match the input, whatever process is killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def made(directory: Path, **options: Any) -> Generated:
 
 
 def held(directory: Path, name: str) -> list[tuple[str | None, bytes]]:
-    """What an input holds, with the place of each line."""
+    """The lines of an input, with their places."""
     path = directory / INPUTS[name]
     if name == "files":
         return list(lines_of_files(path))
@@ -47,7 +47,7 @@ def noted(directory: Path, name: str) -> list[Note]:
 
 
 def assert_in_step(directory: Path, name: str) -> list[Note]:
-    """The notes are of just what the input holds."""
+    """Check that the notes match the input."""
     notes = noted(directory, name)
     there = [
         (number, where, digest(data))
@@ -78,7 +78,7 @@ def test_notes_say_what_the_inputs_hold(tmp_path: Path) -> None:
         assert len(notes) == done.lines[name]
         times = [note.at or 0.0 for note in notes]
         assert begun <= times[0] and times == sorted(times) and times[-1] <= time.time()
-        # The generator knows by how it made a line what it is by its bytes.
+        # The generator's fault for a line equals the judgement of its bytes.
         judged = [judge(data) for _, data in held(tmp_path, name)]
         assert [(note.id, note.fault) for note in notes] == judged
         assert [note.good for note in notes] == [fault is None for _, fault in judged]
@@ -117,7 +117,7 @@ def test_events_of_a_file(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
 def test_what_was_killed_is_resumed(tmp_path: Path) -> None:
-    """Each of the producers is killed with SIGKILL again and again, wherever it is."""
+    """SIGKILL hits each of the producers repeatedly, at any moment."""
     generation = start(tmp_path, events=6000, seed=2, rate=700)
     killed = 0
     for round_ in range(KILLS):
@@ -173,7 +173,7 @@ def test_a_note_that_was_torn_and_a_line_without_a_note(tmp_path: Path) -> None:
     after = noted(tmp_path, "orders")
     kept = whole[: len(whole) // 2].count(b"\n")
     assert after[:kept] == before[:kept]
-    # When the others were acknowledged is not known any more.
+    # The times of the other acknowledgements are unknown now.
     assert after[kept:] == [replace(note, at=None) for note in before[kept:]] != []
     assert not half.exists()
 

@@ -1,4 +1,4 @@
-"""What a trial finds its moments by, and how it judges a run."""
+"""The moments of a trial, and the judgement of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def left_by(home: Home) -> dict[str, Path]:
-    """A file that each step of a commit leaves."""
+    """For each step of a commit, a file left by the step."""
     sidecar = home.bronze("orders") / ".deedbook"
     return {
         "staged": sidecar / "staged" / "job.0.0.1",

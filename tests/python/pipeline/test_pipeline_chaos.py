@@ -1,4 +1,4 @@
-"""A pipeline that is killed again and again loses nothing, and doubles nothing."""
+"""A pipeline that is killed repeatedly loses nothing, and repeats nothing."""
 
 import os
 import subprocess
@@ -26,15 +26,15 @@ pytestmark = [
 ]
 
 KILLS = tiers.number("CHAOS_KILLS")
-"""With fewer there are no troubles, and not all that can be killed is."""
+"""Fewer kills make no `TROUBLES`, and do not hit every target."""
 CLUSTER_KILLS = tiers.number("CLUSTER_KILLS")
-"""With ten or more, troubles are made on the cluster, too; `make trust` does."""
+"""Ten kills or more make `TROUBLES` on the cluster, too, as in `make trust`."""
 CHECKS = 3 * 4 + 7
-"""Without troubles."""
+"""The number of checks without `TROUBLES`."""
 
 
 def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
-    """Run a trial, look at what it found; returns what was killed, how often."""
+    """Run a trial and check the result; returns the number of kills per target."""
     require_spark()
     seen: list[Kill] = []
     ended = trial.run(kills, seen.append)
@@ -55,15 +55,15 @@ def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
 
 
 def may_not_mount() -> bool:
-    """Whether the kernel refuses mounts, as to users other than root and in most containers."""
+    """Whether the kernel refuses mounts, as it does without root and in most containers."""
     probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     return os.geteuid() != 0 or subprocess.run(probe, capture_output=True).returncode != 0
 
 
 def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> None:
-    """Driver, JVM, workers and a producer are killed, at random and at the steps of commits.
+    """The trial kills driver, JVM, workers and a producer, at random and at the steps of commits.
 
-    Between runs a checkpoint is lost, a disk is full, a log is cut.
+    Between runs a checkpoint is lost, a disk is full, and a log is truncated.
     """
     _, killed = tried(Trial(tmp_path / "trial", seed=11, rate=60.0))
     if KILLS >= TROUBLES_FROM:
@@ -71,7 +71,7 @@ def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> Non
 
 
 def test_the_same_on_a_cluster_with_speculation(tmp_path: Path) -> None:
-    """Executors are killed, too, and nodes with all on them; by default there are no troubles."""
+    """Kills also hit executors, and whole nodes; by default without `TROUBLES`."""
     trial = Trial(tmp_path / "trial", seed=12, rate=60.0, cluster=True)
     _, killed = tried(trial, CLUSTER_KILLS)
     assert {"executor", "node"} & set(killed)

@@ -38,11 +38,11 @@ BAD = {
     b'{"order":7}': "no time",
     b'{"order":"x","item":5,"at":"never"}': "not of the schema: order, at",
 }
-"""Lines that are no orders, and why."""
+"""Lines that are no orders, each with the reason."""
 
 
 class Place:
-    """A pipeline of orders, or of what another example has."""
+    """A pipeline of orders, or of another example."""
 
     def __init__(self, folder: Path, example: str = "orders", **changes: Any) -> None:
         shutil.copytree(EXAMPLES / example, folder)
@@ -62,7 +62,7 @@ class Place:
             wal.append_many(lines)
 
     def streaming(self, spark: Any) -> dict[str, int]:
-        """The rows that each query of the streaming form wrote."""
+        """The number of rows per query of the streaming form."""
         from pipeline.streaming.pipeline import Streaming, load, once
 
         return once(Streaming(spark, load(self.folder, spark)))
@@ -90,7 +90,7 @@ class Place:
         assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
 
     def rows(self, spark: Any, form: str, table: str) -> list[tuple[Any, ...]]:
-        """The rows of a table of a form, sorted."""
+        """The sorted rows of a table of a form."""
         below = {"streaming": "streaming", "declarative": "declarative/spark-warehouse"}[form]
         is_gold = form == "streaming" and table not in ("silver", "quarantine")
         path = self.folder / below / ("gold" if is_gold else "") / table
@@ -105,7 +105,7 @@ class Place:
 
 
 def places(rows: Iterable[Any]) -> set[tuple[str, bytes, str]]:
-    """Of rows in quarantine: place, value and reason."""
+    """Place, value and reason of rows in quarantine."""
     at = ((row.source.rsplit("/", 1)[-1], row) for row in rows)
     return {(f"{name}:{row.position}", bytes(row.value), row.reason) for name, row in at}
 
@@ -124,7 +124,7 @@ def test_streaming_takes_every_line_once(spark: Any, shop: Place) -> None:
         (place, value, reason) for place, (value, reason) in due.items()
     }
     assert first == {"bronze/shop": 307, "quarantine": 6, "silver": 300, "gold/by_hour": 3}
-    # The last hour is open still: an order that comes within an hour counts.
+    # The last hour is still open: an order within an hour counts.
     assert len(shop.rows(spark, "streaming", "totals")) == 3
     shop.file("2.jsonl", [*map(order, range(290, 500)), b"{"])
     shop.file("3.jsonl", map(order, range(500, 600)))
@@ -237,7 +237,7 @@ def test_columns_are_inferred_once_and_kept(spark: Any, tmp_path: Path) -> None:
     assert (rows["silver"], rows["quarantine"]) == (100, 1)
     kept = json.loads((shop.folder / "columns.json").read_text())
     assert kept == {"amount": "double", "at": "string", "item": "string", "order": "bigint"}
-    # What comes later is held against them.
+    # Later lines must fit these columns.
     shop.file("2.jsonl", [order(100), b'{"order":"101"}'])
     rows = shop.streaming(spark)
     assert (rows["silver"], rows["quarantine"]) == (1, 1)

@@ -1,4 +1,4 @@
-"""Metrics: what is measured of each format, in Prometheus' own words, from inside and outside."""
+"""Metrics of each format, in Prometheus' own words, from inside and outside the writer."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 def parsed(text: str) -> dict[tuple[str, Labels], float]:
-    """All values by name and labels, as Prometheus' own parser reads them."""
+    """All values by name and labels, through Prometheus' own parser."""
     parser = pytest.importorskip("prometheus_client.parser")
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -40,7 +40,7 @@ def parsed(text: str) -> dict[tuple[str, Labels], float]:
 
 
 def values(logs: Mapping[str, metrics.Source]) -> dict[str, float]:
-    """The values of one log, by name; labels beside ``log`` and ``format`` follow the name."""
+    """The values of one log, by name; labels except ``log`` and ``format`` follow the name."""
     short = {}
     for (name, labels), value in parsed(metrics.text(logs)).items():
         more = [f"{key}={label}" for key, label in sorted(labels) if key not in ("log", "format")]
@@ -69,7 +69,7 @@ def test_a_wal_counts_its_appends_syncs_and_consumers(tmp_path: Path) -> None:
         assert found["sync_seconds_bucket le=+Inf"] == stats.syncs
         wal.sync()
         assert values({"wal": wal})["unsynced_bytes"] == 0
-        # From outside: what is there, and nothing of what another handle did.
+        # From outside: the contents, and nothing about the calls of another handle.
         outside = values({"wal": wal.path})
     assert (outside["records"], outside["consumer_lag_bytes consumer=mailer"]) == (101, end)
     assert not [name for name in outside if name.endswith("_total") or name.startswith("sync")]
@@ -113,7 +113,7 @@ def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
         assert values({"x": ledger})["unsynced_bytes"] == ledger.unsynced_bytes == 2 * (8 + 3)
         ledger.sync()
         assert values({"x": ledger})["unsynced_bytes"] == 0
-        ledger.append(b"three")  # finishes the file, which is synced then
+        ledger.append(b"three")  # finishes the file, and so syncs it
         assert ledger.unsynced_bytes == 0
         ledger.append(b"four")
         assert deedbook.report(ledger).lag_bytes == ledger.unsynced_bytes == 8 + 4
@@ -138,7 +138,7 @@ def test_a_ledger_counts_files_and_what_it_drops(tmp_path: Path) -> None:
         for number in range(200):
             ledger.append(b"event %d" % number)
         found, stats = values({"spool": ledger}), ledger.stats()
-        # An alert on what is always 0 would never come.
+        # An alert on a constant 0 would never fire.
         assert not {"lost_records", "damaged"} & set(found)
         files = ledger.files
         assert found["files"] == len(files) > 1
@@ -245,7 +245,7 @@ def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path)
             address = server.stderr.readline().decode().split()[-1]
             for count in (1, 2):
                 wal.append(b"one")
-                time.sleep(1.1 * (count - 1))  # within a second the same text is given again
+                time.sleep(1.1 * (count - 1))  # within a second the server repeats the same text
                 with urllib.request.urlopen(address, timeout=30) as answer:
                     assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
                     text = answer.read().decode()
@@ -259,9 +259,9 @@ def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path)
 
 @contextlib.contextmanager
 def served(make: Callable[[], str]) -> Iterator[tuple[str, int]]:
-    """A server on this machine; gives its address."""
+    """A server on this machine; yields its address."""
     server = serve(make, "127.0.0.1", 0)
-    server.daemon_threads = False  # so that closing waits for them
+    server.daemon_threads = False  # closing waits for the threads
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -273,7 +273,6 @@ def served(make: Callable[[], str]) -> Iterator[tuple[str, int]]:
 
 
 def asked(address: tuple[str, int], host: str) -> bytes:
-    """The answer to a request for the metrics of a host."""
     with socket.create_connection(address, timeout=30) as client:
         client.sendall(f"GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
         return b"".join(iter(lambda: client.recv(1 << 16), b""))
@@ -317,7 +316,7 @@ def test_clients_that_drip_or_wait_hold_no_thread_for_long(
             clients.append(stack.enter_context(socket.create_connection(address, timeout=30)))
             time.sleep(0.02)  # a full backlog costs seconds
         time.sleep(0.3)
-        # The server's own thread, and for each of 32 clients one that answers and a timer.
+        # One thread of the server, and for each of 32 clients a thread that answers and a timer.
         assert threading.active_count() - before <= 65
         end = time.monotonic() + 10
         while time.monotonic() < end:

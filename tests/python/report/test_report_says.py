@@ -1,4 +1,4 @@
-"""What reports say of damage, of losses and of several ledgers: no more than is known."""
+"""Reports about damage, losses and several ledgers claim only known facts."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ CHECKED = "Every checksum was checked"
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    """A directory with a ledger of one event, and one of two files."""
+    """A directory with two ledgers: one event, and two files."""
     for base, events in (("a", 1), ("b", 2)):
         with Ledger.open(tmp_path / "two", "a", base=base, batch_records=1) as ledger:
             for number in range(events):
@@ -33,9 +33,9 @@ def two(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """An event store whose events are in the segments and in the write-ahead log, as after a kill.
+    """An event store with events in the segments and in the write-ahead log, as after a kill.
 
-    It is not damaged.
+    The store is intact.
     """
     with EventStore.create(tmp_path / "whole") as opened:
         opened.append_many([made(f"event {number}") for number in range(5)])
@@ -79,7 +79,7 @@ def test_a_damaged_write_ahead_log_of_a_store_is_damage(store: Path, tmp_path: P
 
 
 def test_faults_beyond_those_that_are_named_are_counted(store: Path) -> None:
-    # A checkpoint covers the page. The next opening makes a later one good.
+    # A checkpoint covers the page. The next opening would repair a later page.
     EventStore.open(store, "a").close()
     (segment,) = (store / "data" / "segments").iterdir()
     flip(segment, 2 * 4096 + 60)
@@ -135,7 +135,7 @@ def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> No
 
 
 def test_a_page_about_damage_says_what_is_lost_and_what_to_do(tmp_path: Path) -> None:
-    """It said "recovery clean" beside "2 damages", and no number of lost deeds."""
+    """Earlier, the page had "recovery clean" next to "2 damages", and no number of lost deeds."""
     path = tmp_path / "a log"
     with Book.create(path) as book:
         book.append_many(

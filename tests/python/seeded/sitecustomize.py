@@ -1,8 +1,8 @@
 """Seeded bugs of the Python package, each under the name of a story (tests/stories.txt).
 
-``DEEDBOOK_SEEDED`` names the one that is on. scripts/stories.py has this directory in PYTHONPATH,
-so that each Python begins with this module: Spark plans, reads and writes in processes of its own,
-which no fixture reaches.
+``DEEDBOOK_SEEDED`` names the active bug. scripts/stories.py puts this directory into PYTHONPATH, so
+each Python process begins with this module: Spark plans, reads and writes in new processes, which
+no fixture reaches.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ STORIES: dict[str, tuple[str, Callable[[Any], None]]] = {
 
 
 class Seeding(MetaPathFinder):
-    """Finds one module as ever, and puts the bug in once it is loaded."""
+    """Finds one module as usual, and adds the bug after the load."""
 
     def __init__(self, name: str, put_in: Callable[[Any], None]) -> None:
         self.name, self.put_in = name, put_in

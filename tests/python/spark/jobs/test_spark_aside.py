@@ -1,4 +1,4 @@
-"""What jobs put aside, without Spark: each bad line is there once, whatever is begun again."""
+"""Lines that jobs put aside, without Spark: each bad line is there once, after any restart."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ def _in_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """Files of one bad line each."""
+    """Files with a bad line each."""
     made = [tmp_path / f"{number}.jsonl" for number in range(2)]
     for file in made:
         file.write_text("{\n")
@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Checkpoint:
-    """Of a job that reads them."""
+    """The checkpoint of a job over the files."""
     return Checkpoint.of("import", str(tmp_path), tmp_path / "store", None)
 
 
@@ -44,7 +44,7 @@ def put_aside(
     batch: int = 0,
     value: bytes = b"{",
 ) -> None:
-    """What a batch does with files of a bad line each."""
+    """The work of a batch with files of one bad line each."""
     aside = Aside(str(at), own, query, batch, "no event")
     aside.begin()
     names = [str(file) for file in files]
@@ -58,7 +58,7 @@ def put_aside(
 
 
 def lines(at: Path) -> list[tuple[str, str, int]]:
-    """Query, file and line of each that is there."""
+    """Query, file and line of each line in the folder."""
     rows = pq.read_table(at).to_pylist()
     return sorted((row["query"], Path(row["file"]).name, row["line"]) for row in rows)
 
@@ -66,7 +66,7 @@ def lines(at: Path) -> list[tuple[str, str, int]]:
 def test_lines_of_a_lost_checkpoint_are_there_once(
     tmp_path: Path, own: Checkpoint, files: list[Path]
 ) -> None:
-    """All files are read again then, by another query, whose folder had the same lines again."""
+    """Another query then reads all files again; earlier, its folder repeated the same lines."""
     at = tmp_path / "bad"
     for number, file in enumerate(files):
         put_aside(at, own, "a", [file], number)
@@ -74,14 +74,14 @@ def test_lines_of_a_lost_checkpoint_are_there_once(
     put_aside(at, own, "b", files)
     assert lines(at) == [("b", "0.jsonl", 1), ("b", "1.jsonl", 1)]
     assert [folder.name for folder in at.iterdir()] == ["query=b"]
-    put_aside(at, own, "b", files[:1], 1)  # nothing of the query itself is taken back
+    put_aside(at, own, "b", files[:1], 1)  # the query keeps its own lines
     assert len(lines(at)) == 3
 
 
 def test_lines_of_files_that_are_gone_stay(
     tmp_path: Path, own: Checkpoint, files: list[Path]
 ) -> None:
-    """Nothing reads them again: the folder aside is the only one that has them."""
+    """No job can read these lines again: only the folder of bad lines has them."""
     at = tmp_path / "bad"
     put_aside(at, own, "a", files)
     files[0].unlink()
@@ -89,13 +89,13 @@ def test_lines_of_files_that_are_gone_stay(
     assert lines(at) == [("a", "0.jsonl", 1), ("b", "1.jsonl", 1)]
     put_aside(at, own, "c", files[1:])
     assert lines(at) == [("a", "0.jsonl", 1), ("c", "1.jsonl", 1)]
-    # A file of the same name that is another one: the line that it had is nowhere else.
+    # A new file has the same name: the old line exists nowhere else.
     put_aside(at, own, "d", files[1:], value=b"[")
     assert lines(at) == [("a", "0.jsonl", 1), ("c", "1.jsonl", 1), ("d", "1.jsonl", 1)]
 
 
 def test_lines_of_other_jobs_stay(tmp_path: Path, own: Checkpoint, files: list[Path]) -> None:
-    """Other jobs, other targets and other programs may have the same directory."""
+    """Other jobs, other targets and other programs may share the directory."""
     at = tmp_path / "bad"
     others = [
         replace(own, app="import-other"),

@@ -1,4 +1,4 @@
-"""Exporting: a table gets each record once, whatever is repeated, replaced or killed."""
+"""Exporting: a table gets each record once, also after repeats, replaced tables and kills."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ KINDS = ("parquet", "delta")
 
 @pytest.fixture
 def far_east(spark: Any) -> Iterator[None]:
-    """The session of a caller whose days begin 14 hours before those of UTC."""
+    """The session of a caller with a time zone 14 hours ahead of UTC."""
     with in_time_zone(spark, "Pacific/Kiritimati"):
         yield
 
@@ -50,7 +50,7 @@ def append(log: Path, start: int, count: int) -> None:
 
 
 def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
-    """What a reader other than Spark finds."""
+    """The rows that a reader other than Spark finds."""
     if kind == "delta":
         found = deltalake.DeltaTable(table).to_pyarrow_table()
     else:
@@ -59,7 +59,7 @@ def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
 
 
 def rows_with(*columns: str) -> Any:
-    """All that a table asks of rows where none are staged."""
+    """The only part of rows that a table uses without staging."""
     return SimpleNamespace(schema=StructType([StructField(name, LongType()) for name in columns]))
 
 
@@ -69,7 +69,7 @@ def table_at(home: Path, kind: Any = "parquet", partition_by: list[str] | None =
 
 @contextlib.contextmanager
 def killed_after_intent() -> Iterator[None]:
-    """Begin to add to plain files, and do not finish."""
+    """Add to plain files as far as the intent, and do not finish."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_tables.ParquetTable, "_finish", lambda _: None)
         yield
@@ -98,7 +98,7 @@ def test_each_record_is_in_the_table_once(spark: Any, tmp_path: Path, kind: Any)
     append(log, 301, 50)
     later = export(spark, log, table, **options)
     assert (later.rows, later.last_batch) == (50, 1)
-    # A driver died after the table had the batch, and before the checkpoint knew.
+    # As if a driver died after the table had the batch, and before the checkpoint had it.
     forget_end(Path(first.checkpoint), 1)
     assert export(spark, log, table, **options).batches == 1
     rows = rows_of(kind, table)
@@ -112,7 +112,7 @@ def test_each_record_is_in_the_table_once(spark: Any, tmp_path: Path, kind: Any)
 def test_a_batch_of_plain_files_is_added_once_wherever_the_driver_dies(
     spark: Any, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dies before the intent, before a file has its name, before the note, after it."""
+    """Dies before the intent, before a file has its name, before the note, and after the note."""
     log, table = tmp_path / "log", tmp_path / "table"
     append(log, 1, 20)
 
@@ -186,9 +186,9 @@ def test_a_batch_that_was_begun_is_not_finished_in_another_table(
 def test_files_are_on_stable_storage_before_they_count(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    """Files, then the folders that name them, then the intent or the commit.
+    """First the files, then the folders that name them, then the intent or the commit.
 
-    What columns a plain table has is there before any of its files.
+    A plain table's columns are stored before any of the table's files.
     """
     made = table_at(tmp_path, kind, ["half"])
     steps: list[str] = []
@@ -229,7 +229,7 @@ def test_without_the_checkpoint_nothing_is_added_a_second_time(
 def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
     spark: Any, tmp_path: Path, kind: Any
 ) -> None:
-    """Somebody removes the table, or brings back an older copy, and keeps the checkpoint."""
+    """A user deletes the table, or restores an older copy, and keeps the checkpoint."""
     log, table, older = tmp_path / "log", tmp_path / "table", tmp_path / "older"
     append(log, 1, 5)
     export(spark, log, table, kind=kind)
@@ -237,7 +237,7 @@ def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
     append(log, 6, 5)
     assert export(spark, log, table, kind=kind).last_batch == 1
     shutil.rmtree(table)
-    for more in (0, 5):  # whether or not anything is new
+    for more in (0, 5):  # with and without new records
         append(log, 11, more)
         for had, missing in ((None, "has none .* 0 to 1"), (older, "has them up to 0.* 1 to 1")):
             if had is not None:
@@ -288,7 +288,7 @@ def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
     made.add(rows, "one", 0)
     with pytest.raises(ContiguityError, match="up to 0, so batches 1 to 1 are missing"):
         made.add(rows, "one", 2)
-    for batch in (1, 2, 2):  # the last one is what Spark repeats
+    for batch in (1, 2, 2):  # the last one as Spark's repeat
         made.add(rows, "one", batch)
     with pytest.raises(ContiguityError, match=r"batch 1 of query one is older .* up to 2: the"):
         made.add(rows, "one", 1)
@@ -344,7 +344,7 @@ def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     append(tmp_path / "log", 1, 5)
     (tmp_path / "lines").write_text("{}")
-    spark: Any = None  # no session is needed to refuse
+    spark: Any = None  # a refusal needs no session
     log, lines, url = tmp_path / "log", tmp_path / "lines", "s3://bucket/x"
     for begin in (
         lambda: export(spark, log, url),
@@ -366,7 +366,7 @@ def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.full
 def test_a_killed_export_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
-    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    """In the middle of the batches, the driver, its JVM and the workers are killed."""
     log, table = tmp_path / "log", tmp_path / "table"
     append_to("wal", log, [b"%08d" % n + bytes(1000) for n in range(4000)])
     command = ["spark", "export", log, table, "--format", "delta", "--batch-size", "500k"]

@@ -14,7 +14,7 @@ from places import DOCS
 pytestmark = pytest.mark.spark
 
 GUIDES = [DOCS / f"spark{of}.md" for of in ("", "-streams", "-writing", "-jobs")]
-# What the examples read and write: here below a directory of its own.
+# The inputs and outputs of the examples, here in a new directory.
 PATHS = ("pier", "spool", "notes", "orders", "copies", "checkpoint", "incoming", "events", "bad")
 PATHS += ("exported", "dumps", "migrated", "small", "few")
 
@@ -58,7 +58,7 @@ def test_the_examples_of_the_guides_run(spark: Any, tmp_path: Path) -> None:
             continue
         for statement in filter(str.strip, text.split(";")):
             names["answer"] = spark.sql(statement).collect()
-    # What they wrote is what they say.
+    # The examples wrote the documented records.
     written = payloads(tmp_path / "copies.wal")
     assert written[:3] == [b"first", b"second", b"order 0"]
     assert (written[-1], len(written)) == (b"third", 33)

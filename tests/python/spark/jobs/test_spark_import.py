@@ -1,4 +1,5 @@
-"""Importing events through Spark: what `EventStore.import_json` stores, whatever is repeated."""
+"""Importing events through Spark stores the same as `EventStore.import_json`, also after repeats.
+"""
 
 import contextlib
 import io
@@ -27,7 +28,7 @@ def notes(first: int, stop: int) -> list[bytes]:
 
 
 def ruled() -> list[bytes]:
-    """Events of which NIP-01, NIP-09 and NIP-40 say what becomes of them."""
+    """Events whose fate NIP-01, NIP-09 and NIP-40 decide."""
     deleted = made("regretted")
     return [
         line_of("profile 1", kind=0, created_at=10),
@@ -45,7 +46,7 @@ def ruled() -> list[bytes]:
 
 
 def wrong() -> list[bytes]:
-    """Lines that are no event, an empty one between them, and events that are wrong."""
+    """Lines that are no event, with an empty line in between, and invalid events."""
     forged = {**EVENTS[0], "sig": EVENTS[1]["sig"]}
     changed = {**EVENTS[1], "content": "changed"}
     lines = [b"{}", b"", b"\xff\xfe", b" \r", LINES[0][:-1]]
@@ -53,7 +54,7 @@ def wrong() -> list[bytes]:
 
 
 def stored(store: Path) -> list[tuple[Any, bool, bool]]:
-    """All that a store holds, in its order."""
+    """All events of a store, in the store's order."""
     with EventStore.open(store) as opened:
         events = opened.iter(include="all")
         return [(event.to_json(), event.deleted, event.replaced) for event in events]
@@ -84,7 +85,7 @@ def test_a_store_gets_what_an_import_of_its_own_would_store(
     assert report.passed_over == sum(
         (expected.duplicates, expected.deleted, expected.expired, expected.ephemeral)
     )
-    # A signature of nothing is wrong where signatures are checked, and hides what rules would do.
+    # A check of signatures rejects unsigned events, and so hides the effect of the rules.
     assert check == "signature" or min(expected.deleted, expected.expired, expected.ephemeral) > 0
     lines = first + second
     aside = [(one.line, one.reason, lines[one.line - 1]) for one in expected.bad_lines]
@@ -104,12 +105,12 @@ def test_nothing_is_stored_twice_whatever_is_repeated(spark: Any, tmp_path: Path
     there = stored(store)
     again = import_events(spark, source, store, check="id")
     assert (again.batches, again.lines, again.stored) == (0, 0, 0)
-    # What knows which files were read is gone: all is read again.
+    # Without the checkpoint, the list of read files is gone, and all files are read again.
     shutil.rmtree(first.checkpoint)
     again = import_events(spark, source, store, check="id")
     assert (again.lines, again.stored, again.passed_over, again.bad) == (301, 0, 300, 1)
     assert stored(store) == there
-    # The bad line was put aside a second time.
+    # The repeat replaced the bad line in the folder.
     assert len(put_aside(spark, again.aside)) == 1
     put(source / "b.jsonl", notes(290, 320))
     more = import_events(spark, source, store, check="id")
@@ -150,7 +151,7 @@ def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
 def test_an_import_that_is_killed_ends_with_every_event_once(
     tmp_path: Path, run_spark: Any
 ) -> None:
-    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    """In the middle of the batches, the driver, its JVM and the workers are killed."""
     source, store = tmp_path / "in", tmp_path / "store"
     expected: list[bytes] = []
     for number in range(6):
@@ -165,7 +166,7 @@ def test_an_import_that_is_killed_ends_with_every_event_once(
             return len(stored(store))
         return 0
 
-    # In the second batch, as the first one is not done again; a look reads the whole store.
+    # In the second batch: the first batch is not repeated, and a look reads the whole store.
     kill_when(lambda: count() >= 2500, command, look_every_s=0.2)
     assert 2500 <= count() < 6500
     ran = run_spark(*command)

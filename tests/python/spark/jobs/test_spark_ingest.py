@@ -1,4 +1,4 @@
-"""Ingesting: every line once, in order, whatever is repeated, bad or killed."""
+"""Ingesting: every line once, in order, also after repeats, bad lines and kills."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ def records(file: int, count: int) -> list[bytes]:
 
 @contextlib.contextmanager
 def killed(commit: bool) -> Iterator[None]:
-    """A job that is killed in its first batch: before the target has it, or after."""
+    """A job that is killed in its first batch, before or after the target has the batch."""
     real = Destination.commit
 
     def die(*given: Any) -> None:
@@ -223,7 +223,7 @@ def test_a_file_that_spark_does_not_read_is_refused(tmp_path: Path, name: str) -
     for source in (file, *hidden):
         with pytest.raises(InvalidArgumentError, match=rf"{name}: Spark reads no file whose name"):
             lines_module.stream_of(str(source))
-    # A producer renames its files once they are complete.
+    # Globs skip hidden files, because a producer renames its complete files.
     assert lines_module.stream_of(str(tmp_path / "*"))["path"] == f"file://{tmp_path}/*"
     put(tmp_path / "_in" / "a.jsonl", records(1, 3))
     for source in (tmp_path / "_in", tmp_path / "_i*", tmp_path / "_in" / "*.jsonl"):
@@ -262,9 +262,9 @@ def test_a_dry_run_appends_nothing(spark: Any, tmp_path: Path) -> None:
 
 
 def test_the_age_of_a_file_does_not_matter(spark: Any, tmp_path: Path) -> None:
-    """Spark leaves out new files that are a week older than the newest one, and says nothing.
+    """Spark ignores new files a week older than the newest file, without a message.
 
-    It also forgets such files that it has read, and reads them again when they are touched.
+    Spark also forgets such files after a read, and reads them again after a touch.
     """
     source, log, old = tmp_path / "in", tmp_path / "events", time.time() - 30 * 86400
     expected = put(source / "1.jsonl", records(1, 3), old)
@@ -280,7 +280,9 @@ def test_the_age_of_a_file_does_not_matter(spark: Any, tmp_path: Path) -> None:
 def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut took Spark's plan of a batch, and the next one was skipped as a repeat."""
+    """Earlier, a power cut lost Spark's plan of a batch, and the next batch was skipped as a
+    repeat.
+    """
     source, log = tmp_path / "in", tmp_path / "events"
     seen: list[tuple[int, bool, int]] = []
 
@@ -324,7 +326,7 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
         with EventStore.open(target) as store:
             return [one for one in expected if store.get(json.loads(one)["id"])]
 
-    with killed(commit=False):  # the first batch is planned, and then the job dies
+    with killed(commit=False):  # the first batch is planned, then the job dies
         run()
     away = next(source.glob("a*")).rename(tmp_path / "away")
     with pytest.raises(MissingError, match=r"batch 0 of .* reads this file.*/a b%"):
@@ -334,7 +336,7 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
     with killed(commit=True):
         run()
     assert held() == expected
-    for file in source.iterdir():  # what the target has may go
+    for file in source.iterdir():  # files of the target's batches may go
         file.unlink()
     report = run()
     assert (report.batches, held()) == (1, expected)
@@ -421,7 +423,7 @@ def test_lines_are_numbered_by_what_the_name_of_their_file_says(tmp_path: Path) 
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
-    """The driver, its JVM and the workers are killed in the middle of the batches."""
+    """In the middle of the batches, the driver, its JVM and the workers are killed."""
     source, log = tmp_path / "in", tmp_path / "events"
     expected: list[bytes] = []
     for number in range(6):
@@ -430,7 +432,7 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> No
     command += ["--master", "local[2]", "--json"]
 
     def count() -> int:
-        with contextlib.suppress(MissingError):  # the job is creating it
+        with contextlib.suppress(MissingError):  # the job is creating the log
             return len(payloads(log))
         return 0
 

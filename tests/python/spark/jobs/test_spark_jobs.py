@@ -39,7 +39,7 @@ pytestmark = pytest.mark.spark
 
 
 def names_in(few: Path) -> list[str]:
-    """What a compaction left, besides its lock."""
+    """The files of a compaction, without its lock."""
     return sorted(one.name for one in few.iterdir() if one.name != ".compaction.lock")
 
 
@@ -66,7 +66,7 @@ def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path)
     assert report.records == census.events == 60
     assert report.top["kind"] == {str(kind): count for kind, count in census.kinds.items()}
     assert report.top["tag"] == census.tags
-    assert report.top["day"] == {"2023-11-14": 60}  # of UTC, at 22:13
+    assert report.top["day"] == {"2023-11-14": 60}  # in UTC, at 22:13
     most = Counter(census.authors).most_common(1)[0][1]
     assert max(report.top["author"].values()) == most
     one = stats(spark, tmp_path / "notes", top=1)
@@ -124,13 +124,13 @@ def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_pa
 
 
 def small_logs(directory: Path, kind: str, count: int) -> list[Any]:
-    """Small logs of a format; gives their records, in the order of the logs."""
+    """Make small logs of a format; returns the records, in the order of the logs."""
     directory.mkdir()
     expected: list[Any] = []
     for number in range(count):
         records: Any = [b"log %d record %d" % (number, n) for n in range(number % 4 + 1)]
         options: dict[str, Any] = {"base": "own"} if kind == "ledger" else {}
-        if kind == "nostr":  # half of the events are in the next store, too
+        if kind == "nostr":  # half of the events are also in the next store
             records = events(number * 20, number * 20 + 40)
         if kind == "book":
             options["mugs"] = range(0xFFFF_FF00, 0xFFFF_FF00 + len(records))
@@ -140,7 +140,7 @@ def small_logs(directory: Path, kind: str, count: int) -> list[Any]:
 
 
 def plan_of(small: Path, few: Path, at_most: int = 1 << 20) -> Any:
-    """Give the plan of a compaction that was killed when it had stored it."""
+    """The plan of a compaction that was killed right after storing it."""
     plan = _compact._planned([str(small)], few, at_most)
     few.mkdir(exist_ok=True)
     _compact.store_json(few / "compaction.json", plan)
@@ -216,7 +216,7 @@ def test_a_compaction_that_is_done_is_not_right_for_other_logs(tmp_path: Path, k
     for bin in plan["logs"]:
         assert sum(records for records, _ in _compact._make(few, bin, kind)) > 0
     assert _compact._planned([str(small)], few, 1 << 20) == plan
-    none: Any = None  # no session is needed to refuse
+    none: Any = None  # a refusal needs no session
     append("b", 100)
     with pytest.raises(OutOfRangeError, match=r"b has \d+ bytes, the plan says \d+: it was chang"):
         compact(none, [small], few)
@@ -264,7 +264,7 @@ def test_an_event_whose_time_is_over_since_the_plan_keeps_no_compaction_from_its
 def test_a_source_that_grew_since_the_plan_is_refused_by_its_task(
     tmp_path: Path, kind: str
 ) -> None:
-    """A run looks at all sources first, and one may grow while its tasks wait."""
+    """A run looks at all sources first; a source may grow while the tasks wait."""
     small = tmp_path / "small"
     small_logs(small, kind, 1)
     plan = plan_of(small, tmp_path / "few")
@@ -296,7 +296,7 @@ def test_a_compaction_killed_as_it_stored_its_plan_is_begun_again(
 def test_a_killed_compaction_goes_on_where_it_was(
     tmp_path: Path, kind: str, run_spark: Any
 ) -> None:
-    """The driver, its JVM and the workers are killed when the first log has its name."""
+    """The driver, its JVM and the workers are killed as soon as the first log has its name."""
     (tmp_path / "small").mkdir()
     for number in range(8):
         path = tmp_path / "small" / f"s{number}"
@@ -325,7 +325,7 @@ def test_a_killed_compaction_goes_on_where_it_was(
 
 
 def test_two_attempts_of_a_task_make_one_log(spark: Any, tmp_path: Path) -> None:
-    """Under speculation, or where the driver is a new one: Spark may give both the same number."""
+    """With speculation, or with a new driver, Spark may give both attempts the same number."""
     small_logs(tmp_path / "small", "book", 3)
     path = tmp_path / "few"
     (bin,) = plan_of(tmp_path / "small", path)["logs"]
@@ -462,7 +462,7 @@ def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
     with kind.open(source) as opened:
         assert opened.durable_end is not None and opened.durable_end < opened.end
         said = rf"source is synced up to byte {opened.durable_end}, and written up to byte"
-    none: Any = None  # no session is needed to refuse
+    none: Any = None  # a refusal needs no session
     with pytest.raises(InvalidArgumentError, match=said):
         migrate(none, source, log, format="book")
     assert not log.exists()
@@ -479,7 +479,7 @@ def test_logs_that_do_not_follow_one_another_are_refused_before_anything_is_copi
     source.mkdir()
     for name in ("a", "b"):
         append_to(kind, source / name, [b"x"])
-    none: Any = None  # no session is needed to refuse
+    none: Any = None  # a refusal needs no session
     said = "b begins with event 1, and .*a ends with event 1" if kind == "book" else "there are 2 l"
     for dry_run in (True, False):
         with pytest.raises(InvalidArgumentError, match=f"{said}.*: migrate could not .* compact t"):

@@ -1,4 +1,4 @@
-"""A distributed check has the answer of the core, whatever happened to the log."""
+"""A distributed check returns the same result as the core, for any state of the log."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def write_single(path: Path) -> Path:
 
 
 def write_segments(path: Path) -> Path:
-    """The segment in which the damage is is of 200,000 bytes."""
+    """The damaged segment has 200,000 bytes."""
     append_to("wal", path, PAYLOADS, segment_bytes=200_000)
     return path / f"{DAMAGED // 200_000:020d}.wal"
 
@@ -59,7 +59,7 @@ def damage(file: Path) -> None:
 
 
 def last_of(file: Path) -> Path:
-    """The last segment, or the one file of the log."""
+    """The last segment, or the only file of the log."""
     return sorted(file.parent.glob("*.wal"))[-1] if file.suffix == ".wal" else file
 
 
@@ -73,7 +73,7 @@ def cut_end(file: Path) -> None:
 
 
 def forget(file: Path) -> None:
-    """Without a mark nothing says what was acknowledged."""
+    """Damage a log without its mark, which has the acknowledged end."""
     damage(file)
     at = file.parent if file.parent.name == "log" else file
     beside = at / ".deedbook" if at.is_dir() else at.parent / ".deedbook"
@@ -90,7 +90,7 @@ CHANGES: dict[str, Callable[[Path], None]] = {
 
 
 def alone(path: Path, **options: Any) -> Outcome:
-    """What ``deedbook verify`` finds."""
+    """The result of ``deedbook verify``."""
     found = find(path)
     assert found is not None
     return found.format.verify(str(path), lambda done, total: None, **options)
@@ -99,9 +99,9 @@ def alone(path: Path, **options: Any) -> Outcome:
 def shared(
     path: Path, check: _checks.Level = "id", before: Callable[[], object] = lambda: None
 ) -> tuple[Outcome, int, int]:
-    """The outcome of a shared check without Spark, its parts, and the rounds that it took.
+    """The outcome of a shared check without Spark, the number of parts, and the number of rounds.
 
-    ``before`` is called when the log is cut, before the parts are checked.
+    ``before`` runs after the split of the log, before the check of the parts.
     """
     logs = job._logs_at(str(path))
     job._cut(logs, PART_BYTES, 2)
@@ -132,7 +132,7 @@ def test_a_log_has_one_answer_alone_and_shared(tmp_path: Path, name: str, change
     assert outcome == expected
     if change != "no mark":
         assert parts > 8
-        # Only damage in a part that is not the last asks for a second look.
+        # Only damage in a part before the last causes a second round.
         assert rounds == (2 if change == "damaged in the middle" else 1)
 
 
@@ -171,20 +171,21 @@ def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
     flip(sorted(path.glob("*-other"))[2], 5000)
     expected = alone(path)
     assert shared(path)[0] == expected and not expected.ok
-    # A file that was sent meanwhile is none of the ledger's any more.
+    # A file that a sender removed in between is no longer part of the ledger.
     outcome, parts, _ = shared(path, before=lambda: sorted(path.glob("*-events"))[0].unlink())
     assert outcome == alone(path) and len(outcome.facts["files"]) == parts - 1
 
 
 def note(number: int, kind: int = 1, *tag: str) -> Event:
-    """A long note; the signature is wrong of all but requests to delete, which would not count."""
+    """A long note. Only requests to delete have a valid signature, because others would not count.
+    """
     content = f"note {number} " * 40
     fields = made(content, created_at=number, kind=kind, tags=[[*(tag or ("n", "note"))]])
     return Event.from_json(json.dumps(fields))
 
 
 def store_of(home: Path, count: int) -> Path:
-    """A store of so many notes, in one segment."""
+    """A store of ``count`` notes, in one segment."""
     append_to("nostr", home / "store", [note(number) for number in range(count)])
     return home / "store"
 
@@ -216,7 +217,7 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
         with writer:
             writer.append_many([note(number) for number in range(2000, 2010)])
 
-    # The answer is of the time when the store was cut.
+    # The result belongs to the moment of the split.
     outcome, _, rounds = shared(path, check, append)
     assert (outcome, rounds) == (expected, 1) and alone(path, check=check) != expected
 
@@ -276,7 +277,7 @@ def test_all_cores_get_as_many_tasks(total_mib: int, cores: int, tasks: int) -> 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of each format, three of which are not as they should be."""
+    """A log of each format, three of them with faults."""
     logs = tmp_path_factory.mktemp("logs")
     write_book(logs / "book")
     damage(write_book(logs / "damaged"))
@@ -360,7 +361,7 @@ def test_wrong_arguments_are_refused(spark: Any, logs: Path) -> None:
 
 
 def test_the_command_prints_what_verify_prints(logs: Path) -> None:
-    """In a process of its own: with one JSON object for each log, in the order of the paths."""
+    """In a new process: one JSON object per log, in the order of the paths."""
 
     def ran(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "deedbook", *words, "--json"]
@@ -375,6 +376,6 @@ def test_the_command_prints_what_verify_prints(logs: Path) -> None:
     assert found == [json.loads(line) for line in local.stdout.splitlines()][:-1]
     assert spread.returncode == local.returncode == 2, spread.stderr
     assert not gone["ok"] and gone["error"]["kind"] == "missing"
-    # What Spark and its JVM have to say is in a file.
+    # The output of Spark and its JVM goes to a file.
     said = spread.stderr.splitlines()
     assert said and all(line.startswith("deedbook: ") for line in said), spread.stderr

@@ -1,4 +1,4 @@
-"""What the three modes make of a damaged book, and of one whose end is missing."""
+"""The three modes, with a damaged book and with a book whose end is missing."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,8 @@ ALL = "event bigint, jam binary, offset bigint, length bigint, path string, _cor
 
 @pytest.fixture(scope="module", params=["payload", "length"])
 def damaged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Event `BAD` has a wrong byte in its payload or length; the latter hides where the next is."""
+    """Event `BAD` has a wrong byte in its payload or length; a wrong length hides the next event.
+    """
     path = write_book(tmp_path_factory.mktemp("damaged") / request.param, JAMS)
     at, data = (12, b"P") if request.param == "payload" else (0, b"\xff" * 8)
     overwrite(path / "book.log", OFFSETS[BAD - 1] + at, data)
@@ -56,7 +57,7 @@ def test_every_intact_deed_is_read_and_the_damage_is_a_row(
     rows = load(spark, damaged, ALL, mode="PERMISSIVE", splitSize=split).collect()
     good = [row for row in rows if row._corrupt_record is None]
     assert [row.offset for row in good] == [OFFSETS[event - 1] for event in INTACT]
-    # Behind a length that is lost, nothing says which number an event has.
+    # After a wrong length, the numbers of the later events are unknown.
     known = INTACT if damaged.name == "payload" else INTACT[: BAD - 1]
     for found in (dropped, good):
         assert [row.jam for row in found] == [JAMS[event - 1] for event in INTACT]
@@ -70,7 +71,7 @@ def test_every_intact_deed_is_read_and_the_damage_is_a_row(
 
 
 def test_the_column_of_the_damage(spark: Any, flipped: Path) -> None:
-    """By default, by another name, in a schema without it, and in another mode."""
+    """By default, with another name, in a schema without the column, and in another mode."""
     assert load(spark, flipped, mode="PERMISSIVE").columns == [
         "event", "mug", "jam", "_corrupt_record",
     ]  # fmt: skip
@@ -126,7 +127,7 @@ def test_lost_acknowledged_records_are_counted(
     left = tuples(load(spark, tmp_path / "log", mode="DROPMALFORMED"))
     assert len(left) == 20 - lost
     *good, bad = load(spark, tmp_path / "log", mode="PERMISSIVE").collect()
-    # The record that was cut and what is missing after it are one damage.
+    # The truncated record and the missing records after it are one damage.
     assert [tuple(row)[:-1] for row in good] == left
     assert f"{lost} acknowledged {noun}s are lost" in bad._corrupt_record
     if plain is Book:
