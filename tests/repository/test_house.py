@@ -1,4 +1,4 @@
-"""The measures of the structure: which file uses which, and which of these arrows run up."""
+"""The measures of the structure: imports between files, and imports that run up."""
 
 import re
 import sys
@@ -103,7 +103,7 @@ def test_only_the_storage_calls_the_file_system() -> None:
 
 
 def test_every_file_of_rust_is_a_module() -> None:
-    """A merge brought back `python/src/ledger/snapshot.rs`, which no module had any more."""
+    """Earlier, a merge restored `python/src/ledger/snapshot.rs`, which belonged to no module."""
     files = [
         file for root in ("src", "python/src", "capi/src") for file in measures.tracked(root, ".rs")
     ]

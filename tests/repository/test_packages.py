@@ -1,4 +1,4 @@
-"""The packages of Python: who may import what, and what an import loads."""
+"""The packages of Python: allowed imports, and the modules that an import loads."""
 
 import ast
 import re
@@ -10,13 +10,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "deedbook"
-# The public packages. Every other module has a leading underscore, or lies in a package with one.
+# The public packages. Every other module, or one of its packages, has a leading underscore.
 PUBLIC = {
     *("deedbook", "deedbook.aio", "deedbook.http", "deedbook.http.presets", "deedbook.jobs"),
     *("deedbook.metrics", "deedbook.reports"),
     *("deedbook.spark", "deedbook.spark.jobs", "deedbook.transient"),
 }
-# Only ever shorter.
+# The list may only shrink.
 CROSSINGS = {
     ("deedbook._cli.read.report", "deedbook._report._figures"),
     ("deedbook._cli.read.report", "deedbook._report._html"),
@@ -24,7 +24,7 @@ CROSSINGS = {
 
 
 def modules(top: Path) -> dict[str, Path]:
-    """Give the modules of a package by their names."""
+    """The modules of a package by name."""
     found = {}
     for file in top.rglob("*.py"):
         parts = file.relative_to(top.parent).with_suffix("").parts
@@ -33,7 +33,7 @@ def modules(top: Path) -> dict[str, Path]:
 
 
 def imports(file: Path, known: set[str]) -> Iterator[str]:
-    """Give the modules of the package that a file imports, wherever in it."""
+    """The modules of the package that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -44,14 +44,14 @@ def imports(file: Path, known: set[str]) -> Iterator[str]:
 
 
 def owner(module: str) -> str | None:
-    """Give the package to which a private module belongs; None for a public module."""
+    """The package of a private module; None for a public module."""
     parts = module.split(".")
     private = [at for at, part in enumerate(parts) if re.match(r"_(?!_)", part)]
     return ".".join(parts[: private[-1]]) if private else None
 
 
 def crossings(top: Path) -> set[tuple[str, str]]:
-    """Give the imports of a private module from outside the package to which it belongs."""
+    """The imports of private modules from outside their packages."""
     found = modules(top)
     return {
         (module, used)
@@ -117,6 +117,6 @@ def test_the_reference_lists_public_modules_only() -> None:
 def test_the_import_loads_the_core_and_the_errors() -> None:
     code = "import sys, deedbook; print(*[m for m in sys.modules if m.startswith('deedbook.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    # Its lists of names, and the methods and texts of its classes, are written in Python.
+    # Python modules define its lists of names, and the methods and texts of its classes.
     of_core = {"_core", "_early", "_errors", "_methods", "_renamed", "_shown", "jobs", "reports"}
     assert set(done.stdout.split()) == {f"deedbook.{name}" for name in of_core}

@@ -1,4 +1,4 @@
-"""Pages agree with the files that they describe, and explain all that they should."""
+"""Pages agree with the files that they describe, and are complete."""
 
 import importlib
 import json
@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 
 
 def sections(page: str, level: str) -> dict[str, str]:
-    """The sections of a page by their titles."""
+    """The sections of a page by title."""
     text = (DOCS / page).read_text()
     parts = re.split(rf"^{level} (.+)\n", text, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
@@ -85,14 +85,14 @@ def test_the_waits_of_the_durability_page_are_those_measured() -> None:
 
 
 def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
-    """Change both together: the page is the file, in parts."""
+    """Change both together: the page quotes the whole file, in parts."""
     quoted = [block.text for block in blocks(DOCS / "format.md", "rust")]
     assert len(quoted) == 4
     assert "\n".join(quoted) == (ROOT / "examples" / "rust" / "toy.rs").read_text()
 
 
 def test_every_path_that_a_page_names_is_there() -> None:
-    """In backticks, of the repository: a page that is right about all else leads nowhere."""
+    """Paths in backticks, relative to the repository, must exist."""
     named = re.compile(r"`((?:src|docs|scripts|tests|benches|capi|examples|fuzz|python)/[^`\s]*)`")
     count = 0
     for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("src/*/FORMAT.md")):
@@ -108,7 +108,7 @@ README = ROOT / "README.md"
 
 
 def base() -> str:
-    """Only mkdocs.yml says where the site is."""
+    """The address of the site, from mkdocs.yml alone."""
     found = re.search(r"^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
@@ -140,7 +140,7 @@ def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None
     assert f'repository = "{repository}"\n' in (ROOT / "Cargo.toml").read_text()
     template = ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"
     assert f"url: {site}recovery.html" in template.read_text()
-    elsewhere = "https://deedbook.test/docs/", "https://deedbook.test"  # one begins with the other
+    elsewhere = "https://deedbook.test/docs/", "https://deedbook.test"  # the site's address begins with the repository's
     for name in (*host.FILES, "mkdocs.yml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
@@ -193,7 +193,7 @@ def test_the_cost_of_checking_lines_is_that_measured() -> None:
         r"it takes about ([\d.]+) times as many lines for a second of processor", text
     )
     assert row is not None and found is not None and found[1] == row[2]
-    assert min(map(float, row.groups())) > 0.5  # it must not halve the speed
+    assert min(map(float, row.groups())) > 0.5  # the check must not halve the speed
 
 
 def test_the_readme_is_short_and_says_what_the_first_page_says() -> None:
@@ -213,8 +213,8 @@ def test_the_chart_is_made_from_the_results() -> None:
 
 
 def test_options_of_the_crate_may_grow() -> None:
-    """A field more would break every program that names all of them."""
-    # Those of books and write-ahead logs are made by one macro.
+    """A new field would break every program that names all fields."""
+    # One macro makes the options of books and write-ahead logs.
     places = ("log/options", "book/lmdb/options", "ledger/options", "retention")
     places += ("nostr/pages/options", "nostr/log/wal_options", "nostr/bulk/import")
     for place in places:

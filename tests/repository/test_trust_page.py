@@ -1,4 +1,4 @@
-"""The published trust table names tests that exist, and is the one that its data makes."""
+"""The published trust table matches its data, and names only existing tests."""
 
 import json
 import shutil
@@ -64,7 +64,7 @@ def test_the_pages_are_made_from_the_data() -> None:
 
 
 def trust(tmp_path: Path, code: int = 0, failures: int = 0) -> Path:
-    """Results of one part, of commit ``new``."""
+    """Results of one part, at commit ``new``."""
     part = {"commit": "new", "inputs": "a", "code": code, "seconds": 1, "results": ["one"]}
     run = {"parts": {"first": {**part, "skipped": {}}}}
     (tmp_path / "run.json").write_text(json.dumps(run))
@@ -75,7 +75,7 @@ def trust(tmp_path: Path, code: int = 0, failures: int = 0) -> Path:
 def test_results_of_one_commit_are_merged(tmp_path: Path) -> None:
     merged = results.merge(trust(tmp_path), "new", {"first": "b"})
     assert set(merged) == {"one", "run"}
-    # Of an earlier commit, and all that it depends on is the same.
+    # Results of an earlier commit count if all inputs are the same.
     assert results.merge(tmp_path, "newer", {"first": "a"}) == merged
 
 

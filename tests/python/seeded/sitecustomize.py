@@ -1,8 +1,8 @@
-"""Seeded bugs of the Python package, each under the name of a story (tests/stories.txt).
+"""Seeded bugs of the Python package, each under a story's name (tests/stories.txt).
 
-``DEEDBOOK_SEEDED`` names the active bug. scripts/stories.py puts this directory into PYTHONPATH, so
-each Python process begins with this module: Spark plans, reads and writes in new processes, which
-no fixture reaches.
+``DEEDBOOK_SEEDED`` names the active bug. scripts/stories.py puts the directory of the module into
+PYTHONPATH, and each Python process begins with the module. Spark plans, reads and writes in new
+processes, and no fixture reaches those.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Handles of asyncio: those of each log, one that notes its calls, followers."""
+"""Handles of asyncio: the handles of each log, a handle that notes its calls, followers."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
 from ledgers import payloads
 from nostr_events import made
 
-# What takes longer will never come.
+# A wait longer than this means an error.
 PATIENCE = 30.0
 
 
@@ -25,35 +25,35 @@ class Handle:
     name: str
     plain: Any
     aio: Any
-    # The numbers of the records in a plain one, and how many were appended.
+    # The numbers of the records in a plain handle, and the count of appended records.
     numbers: Callable[[Any], list[int]]
     appended: Callable[[Any], int] = len
-    # The calls that append; the last one takes a list.
+    # The calls that append; the last call takes a list.
     calls: tuple[str, ...] = ("append", "commit", "append_many")
     record: Callable[[int], Any] = b"%d".__mod__
 
     def make(self, path: Path) -> Any:
-        """A plain one, of which the one for asyncio syncs each append; there or new."""
+        """A plain handle for an asyncio handle with a sync per append; opens or creates the log."""
         if self.name == "ledger":
             return Ledger.open(path, "a", durability="always")
         return self.plain.open(path, "a", durability="manual" if self.name == "nostr" else "always")
 
     def of(self, plain: Any) -> Any:
-        """The handle for asyncio of a plain one."""
+        """The asyncio handle of a plain handle."""
         return self.aio(plain, always=True) if self.name == "nostr" else self.aio(plain)
 
     def create(self, path: Path, **options: Any) -> Any:
-        """A new one for asyncio."""
+        """A new log's asyncio handle."""
         return self.aio.create(path / "log", **options)
 
     @staticmethod
     def payload(record: Any) -> bytes:
-        """That of a deed or a record."""
+        """The payload of a deed or a record."""
         return record.jam if isinstance(record, Deed) else record.payload
 
     @staticmethod
     def is_durable(plain: Any) -> bool:
-        """Whether all that was appended is on stable storage."""
+        """Whether all records are on stable storage."""
         return deedbook.report(plain).lag_bytes == 0
 
     @staticmethod
@@ -64,7 +64,6 @@ class Handle:
         return log.durable_end > position
 
     def found(self, path: Path) -> list[int]:
-        """The numbers of the records at a path."""
         with self.make(path) as plain:
             return self.numbers(plain)
 
@@ -74,7 +73,7 @@ def note(number: int) -> dict[str, Any]:
 
 
 def numbers_of(ledger: Ledger) -> list[int]:
-    """The events of a ledger that nobody writes, which stay in it."""
+    """The events of a ledger without a writer; the events stay in the ledger."""
     return [int(event) for event in payloads(ledger)]
 
 
@@ -104,7 +103,7 @@ HANDLES = LOGS | {
 
 
 class Witness:
-    """A handle that notes which of its calls are made, and in which thread; one can be held up."""
+    """A handle that notes its calls and their threads; a test can hold up one of the calls."""
 
     def __init__(self, plain: Any, held: str = "sync") -> None:
         self.plain = plain
@@ -130,11 +129,11 @@ class Witness:
         return len(self.plain)
 
     def count(self, name: str | None = None) -> int:
-        """How often a call, or that which can be held up, was begun."""
+        """The number of calls, by default of the call that can be held up."""
         return sum(called == (name or self.held) for called, _ in self.calls)
 
     def in_loop(self) -> set[str]:
-        """The calls that were made in this thread."""
+        """The calls made in this thread."""
         return {name for name, thread in self.calls if thread == threading.get_ident()}
 
 
@@ -152,7 +151,7 @@ def no_threads_are_left() -> bool:
 
 
 def run(main: Callable[[], Awaitable[Any]]) -> Any:
-    """Run in a loop of its own, which must hear of no exception that is left over."""
+    """Run in a new loop, and check that no exception is left over."""
     left: list[Any] = []
 
     async def watched() -> Any:
@@ -166,7 +165,7 @@ def run(main: Callable[[], Awaitable[Any]]) -> Any:
 
 
 class Collected:
-    """What a follower gives, in a task: so many records, or all until the log is closed."""
+    """The records of a follower, in a task: ``count`` records, or all until the log is closed."""
 
     def __init__(self, log: Any, count: int | None = None) -> None:
         self.payloads: list[bytes] = []
@@ -180,7 +179,7 @@ class Collected:
         return self.payloads
 
     async def has(self, count: int) -> None:
-        """Wait for so many."""
+        """Wait for ``count`` records."""
         await until(lambda: len(self.payloads) >= count or self.task.done())
 
 
@@ -190,6 +189,6 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def turns(count: int = 20) -> None:
-    """Let followers find that there is nothing, several times."""
+    """Give followers time to find nothing, several times."""
     for _ in range(count):
         await asyncio.sleep(0.005)

@@ -1,6 +1,6 @@
-"""A headless Chromium, and what a reader sees of a page in it.
+"""A headless Chromium, and a reader's view of a page.
 
-It is driven over HTTP by the WebDriver protocol; Debian has both as packages.
+The WebDriver protocol drives Chromium over HTTP; Debian has packages for both.
 """
 
 import json
@@ -19,7 +19,7 @@ import pytest
 __all__ = ["WIDTHS", "Browser", "browser", "look"]
 
 WIDTHS = (390, 1200)
-"""Of a telephone and of a desk."""
+"""Widths of a telephone and of a desktop."""
 
 _SEEN = """
 const all = [...document.querySelectorAll('body *')];
@@ -64,13 +64,13 @@ class Browser:
         self._session = session
 
     def go(self, url: str, width: int) -> None:
-        """Load a page, in a window of so many pixels."""
+        """Load a page in a window with ``width`` pixels."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._do("goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=size)
         self._do("url", url=url)
 
     def run(self, script: str) -> Any:
-        """What a function body in JavaScript returns."""
+        """The result of a function body in JavaScript."""
         return self._do("execute/sync", script=script, args=[])
 
     def console(self) -> list[str]:
@@ -78,7 +78,7 @@ class Browser:
         return [entry["message"] for entry in self._do("se/log", type="browser")]
 
     def picture(self, file: Path) -> None:
-        """Store all of the page as PNG."""
+        """Store the whole page as PNG."""
         import base64
 
         params = {"captureBeyondViewport": True}
@@ -91,7 +91,7 @@ class Browser:
 
 @contextmanager
 def browser(profile: Path) -> Iterator[Browser]:
-    """A browser with an empty profile. Skips the test where there is none."""
+    """A browser with an empty profile. Skips the test without Chromium."""
     driver = shutil.which("chromedriver")
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if driver is None or chromium is None:
@@ -124,7 +124,7 @@ def _post(url: str, body: dict[str, Any]) -> Any:
 
 
 def _send(request: urllib.request.Request) -> Any:
-    """The value of an answer. Raises AssertionError with what the browser says."""
+    """The value of an answer. Raises AssertionError with the browser's error."""
     try:
         with _HTTP.open(request, timeout=_ANSWER_SECONDS) as answer:
             return json.load(answer)["value"]
@@ -135,9 +135,9 @@ def _send(request: urllib.request.Request) -> Any:
 
 
 def look(window: Browser, page: Path, width: int, pictures: Sequence[str] = ()) -> dict[str, Any]:
-    """What is on the page in a window of that width; checks what holds for all pages.
+    """The contents of the page in a window of ``width``; checks the rules for all pages.
 
-    It stands alone, but for the ``pictures`` beside it.
+    A page needs no other files, except the ``pictures`` next to it.
     """
     window.go(page.as_uri(), width)
     seen: dict[str, Any] = window.run(_SEEN)

@@ -1,4 +1,4 @@
-"""A server of Spark Connect from the pip package, and a session of it beside the local one."""
+"""A server of Spark Connect from the pip package, and its session next to the local session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def connect_session(directory: Path) -> Iterator[Any]:
-    """Start a server of its own, and give a session of a client; both end with the block."""
+    """Start a new server, and yield a session of a client; both end with the block."""
     require_spark()
     pytest.importorskip("grpc", reason="grpcio is not installed")
     pytest.importorskip("grpc_status", reason="grpcio-status is not installed")
@@ -66,7 +66,7 @@ def connect_session(directory: Path) -> Iterator[Any]:
                 said = (directory / "server.log").read_text()
                 assert server.poll() is None and time.monotonic() < until, said[-4000:]
                 time.sleep(0.1)
-            # Not by pyspark.sql's builder, which refuses a client beside the local session.
+            # pyspark.sql's builder refuses a client next to the local session, so use the class.
             from pyspark.sql.connect.session import SparkSession
 
             session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()

@@ -1,9 +1,8 @@
 """The blocks of a page, run one after the other as a reader would type them.
 
-``python``: in one session; with ``>>>`` they are held against their output. ``sh``: line by line;
-a comment says where a line does not exit with 0 (``# exits with 1``). A block
-``text title="prints"`` is what the block before it prints, ``...`` being anything. Other languages
-are not run.
+``python``: in one session; with ``>>>`` the output must match. ``sh``: line by line; a comment
+names an exit code other than 0 (``# exits with 1``). A block ``text title="prints"`` must equal the
+output of the block before, with ``...`` for any text. Other languages do not run.
 """
 
 import contextlib
@@ -42,7 +41,8 @@ FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A block of a page: its first line, its language, what stands after that, its text."""
+    """A block of a page: the first line, the language, the info after the language, and the text.
+    """
 
     line: int
     language: str
@@ -51,7 +51,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path, *languages: str) -> list[Block]:
-    """The blocks of a page; of these languages, or all."""
+    """The blocks of a page, of these languages or of all."""
     text = page.read_text(encoding="utf-8")
     found = (
         Block(text.count("\n", 0, match.start()) + 2, match[1], match[2].strip(), match[3])
@@ -61,7 +61,9 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 
 def run(page: Path, directory: Path, *languages: str) -> int:
-    """Run the blocks of a page in ``directory``, which is the working one; return how many."""
+    """Run the blocks of a page in ``directory``, the working directory; return the number of
+    blocks.
+    """
     names: dict[str, object] = {"__name__": "__main__"}
     printed, count = "", 0
     with background() as started:
@@ -81,7 +83,7 @@ def run(page: Path, directory: Path, *languages: str) -> int:
 
 @contextlib.contextmanager
 def background() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """What lines that end in ``&`` begin. It ends with the page."""
+    """Processes of lines that end in ``&``. They end with the page."""
     started: list[subprocess.Popen[bytes]] = []
     try:
         yield started
@@ -92,7 +94,7 @@ def background() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
-    """Run one block; return what it printed."""
+    """Run one block; return the output."""
     for module in OPTIONAL:
         if re.search(rf"\bimport\b.*\b{module}\b|\bfrom {module}\b", block.text):
             pytest.importorskip(module)
@@ -107,7 +109,7 @@ def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
         names.update(test.globs)
         assert runner.summarize(verbose=False).failed == 0, "".join(out)
         return ""
-    # A block that asks for arguments, as a script does, must not see those of pytest.
+    # A block that parses arguments, as a script does, must not see pytest's arguments.
     alone = mock.patch.object(sys, "argv", [str(page)])
     with alone, contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
@@ -117,7 +119,7 @@ def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
 def run_shell(
     page: Path, block: Block, directory: Path, started: list[subprocess.Popen[bytes]]
 ) -> str:
-    """Run the lines of one block; return what they printed, errors too."""
+    """Run the lines of one block; return the output, including errors."""
     printed = ""
     text = block.text.replace("\\\n", " ").replace("8080", str(PORT))
     for line in text.replace(" examples/", f" {EXAMPLES}/").splitlines():
@@ -134,7 +136,7 @@ def run_shell(
 
 
 def run_line(line: str, directory: Path) -> tuple[int, str]:
-    """Run one line. A plain command of ours runs in this process, which takes no time to begin."""
+    """Run one line. A plain command of ours runs in this process, which starts faster."""
     if line.startswith("deedbook ") and not re.search(r"[|<>;$*`]", line):
         return run_here(shlex.split(line)[1:])
     done = subprocess.run(
@@ -150,7 +152,7 @@ def run_line(line: str, directory: Path) -> tuple[int, str]:
 
 
 def environment() -> dict[str, str]:
-    """That of a shell which finds our command."""
+    """The environment of a shell with our command in the path."""
     command = Path(sys.executable).with_name("deedbook")
     assert command.exists()
     return {**os.environ, "PATH": os.pathsep.join((str(command.parent), os.environ["PATH"]))}
@@ -164,12 +166,12 @@ def a_free_port() -> int:
 
 
 EXAMPLES = ROOT / "examples"
-# Instead of the 8080 of the pages.
+# Replaces the 8080 of the pages.
 PORT = a_free_port()
 
 
 def run_here(words: list[str]) -> tuple[int, str]:
-    """Run a command of ours in this process, with both of its outputs in one."""
+    """Run a command of ours in this process, with both outputs in one text."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", buffering=1) as out:
         with mock.patch.object(sys, "stdout", out), mock.patch.object(sys, "stderr", out):
             code = cli.main(words)

@@ -1,4 +1,4 @@
-"""The decisions of a sender, driven by hand: scripted answers, and a clock that skips."""
+"""The decisions of a sender, step by step: scripted answers, and a clock that skips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ URL = "http://127.0.0.1:1/v1/batch"
 
 
 class Run:
-    """A flow driven by hand. Waits pass at once; requests get the answers of a script."""
+    """A flow driven step by step. Waits take no time; requests get the answers of a script."""
 
     def __init__(self, store: Any, folder: Path, answers: Iterable[Any] = (), **options: Any):
         self.clock = SkippingClock()
@@ -50,7 +50,8 @@ class Run:
         until: type | None = None,
         before: Callable[[Step], object] = lambda step: None,
     ) -> bool:
-        """Run to the end, or to before a step of a kind; `before` sees each, and may fail it."""
+        """Run to the end, or until before a step of a kind; `before` gets each step, and may raise.
+        """
         try:
             step = next(worker)
             while until is None or not isinstance(step, until):
@@ -67,7 +68,7 @@ class Run:
             return bool(end.value)
 
     def drain(self) -> Run:
-        """What a sender does that is closed without a deadline."""
+        """Do the work of a sender that closes without a deadline."""
         self.flow.close(float("inf"))
         assert self.drive(self.flow.worker())
         return self

@@ -1,4 +1,4 @@
-"""Senders over HTTP: events, a clock of their own, both senders under one face."""
+"""Senders over HTTP: events, a special clock, both senders with one interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUICK = Policy(delay_seconds=0.001, delay_seconds_max=0.01)
 
 
 def events(count: int, size: int = 0, start: int = 0) -> list[bytes]:
-    """Different events, as JSON objects of at least so many bytes."""
+    """Different events, as JSON objects of at least ``size`` bytes."""
     return [
         b'{"n":%d,"fill":"%s"}' % (n, b"x" * max(size - 18 - len(str(n)), 0))
         for n in range(start, start + count)
@@ -34,7 +34,7 @@ def store_of(items: Iterable[bytes], **options: Any) -> MemoryStore:
 
 
 class SkippingClock(Clock):
-    """A clock that never waits: what a sender would wait is added to the time, and noted."""
+    """A clock that never waits: a wait is added to the time, and noted."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -55,14 +55,14 @@ class SkippingClock(Clock):
 
 
 class Highest(random.Random):
-    """Chance that always takes the longest delay, so that bounds can be seen."""
+    """Chance that always picks the longest delay, which makes bounds visible."""
 
     def uniform(self, a: float, b: float) -> float:
         return b
 
 
 def spool_of(items: Iterable[bytes], folder: Path) -> MemoryStore:
-    """A store with a folder, whose batch has the same id each time, as that of a store on disk."""
+    """A store with a folder and a constant batch id, like a store on disk."""
     store: Any = store_of(items)
     store._batches = {f"spool-{n}": batch for n, batch in enumerate(store._batches.values())}
     store.path = folder
@@ -70,7 +70,7 @@ def spool_of(items: Iterable[bytes], folder: Path) -> MemoryStore:
 
 
 class Both:
-    """A sender of either kind, called alike: the asynchronous one has a loop in a thread."""
+    """Either kind of sender with the same calls; the asynchronous sender has a loop in a thread."""
 
     def __init__(self, kind: str, *args: Any, **options: Any) -> None:
         options.setdefault("policy", QUICK)
@@ -86,7 +86,7 @@ class Both:
         self.sender = AsyncSender(*args, **options)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """A method that is called in the loop, if there is one, and gives what comes of it."""
+        """A method that runs in the loop, if there is one, and returns the result."""
         method = getattr(self.sender, name)
         if self._loop is None:
             return method
@@ -118,14 +118,14 @@ MakeSender = Callable[..., Both]
 
 @contextmanager
 def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """A server that reads each request and has it answered by this; gives its URL."""
+    """A server that reads each request and calls ``answer``; yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            with suppress(OSError):  # a client that has read enough may go
+            with suppress(OSError):  # a client may leave after reading enough
                 answer(self)
             self.close_connection = True
 

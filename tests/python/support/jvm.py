@@ -1,4 +1,4 @@
-"""Spark's JVMs of the tests: most live for seconds, and loading classes is most of what they do."""
+"""Spark's JVMs in the tests: most live for seconds, and mainly load classes."""
 
 import os
 import subprocess
@@ -9,9 +9,9 @@ from pathlib import Path
 __all__ = ["archive_classes", "set_options"]
 
 _VARIABLES = ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS")
-# They need no optimising compiler.
+# No optimising compiler, because the JVMs are short-lived.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Loads what the tests' drivers load: SQL, files, a stream, Python in a task.
+# Loads the same classes as the tests' drivers: SQL, files, a stream, Python in a task.
 _DRIVER = """
 import sys
 from pyspark.sql import SparkSession
@@ -32,26 +32,26 @@ spark.stop()
 
 
 def set_options() -> None:
-    """For all JVMs that are started from here on, unless the caller's environment has its own."""
+    """Set options for all later JVMs, unless the caller's environment has its own."""
     for name in (*_VARIABLES, "SPARK_LAUNCHER_OPTS"):
         os.environ.setdefault(name, _SHORT_LIVED)
 
 
 def archive_classes(directory: Path) -> bool:
-    """Have a JVM write down its classes as it loaded them, and the others begin with these.
+    """Make a JVM archive its loaded classes, and make the other JVMs start with the archive.
 
-    They then start in half the time. Where Java cannot, they start as before.
+    The others then start in half the time. If Java cannot make the archive, they start as before.
     """
     if any(os.environ.get(name) != _SHORT_LIVED for name in _VARIABLES):
         return False
     archive = directory / "spark.jsa"
-    # A JVM that hangs may write yet.
+    # A hanging JVM may still write there.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         env["SPARK_SUBMIT_OPTS"] = (
             f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
         )
-        # The JVM writes it after its driver has ended; its end is that of the output.
+        # The JVM writes the archive after its driver has ended, and before it closes its output.
         try:
             command = [sys.executable, "-c", _DRIVER, place]
             subprocess.run(
@@ -61,7 +61,7 @@ def archive_classes(directory: Path) -> bool:
             return False
     if not archive.exists():
         return False
-    # A JVM with another class path passes the archive over, and would say so where output is read.
+    # A JVM with another class path ignores the archive; the option suppresses its warning.
     for name in _VARIABLES:
         os.environ[name] = f"{_SHORT_LIVED} -XX:SharedArchiveFile={archive} -Xlog:disable"
     return True

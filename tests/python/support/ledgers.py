@@ -1,4 +1,4 @@
-"""Ledgers: files of them, made from the specification alone, damage to them, what they hold."""
+"""Ledgers: files made from the specification alone, damage to them, and their events."""
 
 import struct
 import zlib
@@ -9,7 +9,7 @@ from deedbook import Ledger
 
 
 def record(payload: bytes) -> bytes:
-    """A record by the specification."""
+    """A record according to the specification."""
     return struct.pack("<II", len(payload), zlib.crc32(payload)) + payload
 
 
@@ -22,19 +22,18 @@ def file_of(path: Path, index: int, payloads: Iterable[bytes], base: str = "even
 
 
 def events(index: int, count: int = 3) -> list[bytes]:
-    """Payloads of a file."""
     return [b'{"file":%d,"n":%d}' % (index, n) for n in range(count)]
 
 
 def files(ledger: Path, *indexes: int) -> list[bytes]:
-    """Finished files of a ledger; returns their payloads."""
+    """Make finished files of a ledger; returns the payloads."""
     for index in indexes:
         file_of(ledger, index, events(index))
     return [payload for index in indexes for payload in events(index)]
 
 
 def damage(file: Path, number: int = 1) -> int:
-    """Invert a bit in a payload; the byte at which its record begins."""
+    """Invert a bit in a payload; returns the byte at which the record begins."""
     raw = bytearray(file.read_bytes())
     size = len(raw) // 3
     raw[number * size + 10] ^= 1
@@ -43,6 +42,6 @@ def damage(file: Path, number: int = 1) -> int:
 
 
 def payloads(ledger: Ledger) -> list[bytes]:
-    """All events of a ledger, which stay in it."""
+    """All events of a ledger; they stay in the ledger."""
     result = ledger.fetch()
     return [] if result is None else [event for batch in result.data for event in batch.records()]

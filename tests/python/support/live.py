@@ -1,4 +1,4 @@
-"""Commands of ``deedbook`` that run beside a test: given input, read from, ended."""
+"""Commands of ``deedbook`` next to a test: the test writes input, reads output, and ends them."""
 
 import subprocess
 import threading
@@ -15,7 +15,7 @@ GIVE_UP_SECONDS = 20
 def running(
     *args: object, program: list[str] | None = None, **options: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command beside the test; one that hangs is killed, so that reads from it end."""
+    """Run a command next to the test. A hanging command is killed, which ends the test's reads."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
         program or command(*args),
@@ -33,7 +33,7 @@ def running(
 
 
 def ended(process: subprocess.Popen[bytes]) -> subprocess.CompletedProcess[bytes]:
-    """The end of a running command, with what is left of its output."""
+    """Wait for the end of a running command; returns the rest of its output."""
     out, err = process.communicate(timeout=GIVE_UP_SECONDS)
     return subprocess.CompletedProcess(process.args, process.returncode, out or b"", err or b"")
 
@@ -47,7 +47,7 @@ def next_line(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def ends_quietly(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe that a command writes to."""
+    """Close a command's output pipe, and check that the command ends silently."""
     process.stdout.close()
     assert process.wait(GIVE_UP_SECONDS) == 141
     assert process.stderr.read() == b""

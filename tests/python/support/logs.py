@@ -1,4 +1,4 @@
-"""Logs of every format: made with Deedbook itself, appended to, and read back."""
+"""Logs of every format: made with Deedbook, appended to, and read back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ KINDS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 
 
 def make_logs(home: Path, payloads: Sequence[bytes], events: int = 30, **of_wal: Any) -> Path:
-    """Make a log of each format, by its name: with these payloads, and with events of Nostr."""
+    """Make a log of each format under the format's name, with these payloads and Nostr events."""
     third = len(payloads) // 3
     with Book.create(home / "book", durability="manual") as book:
         book.append_many(payloads)
@@ -37,12 +37,12 @@ def make_logs(home: Path, payloads: Sequence[bytes], events: int = 30, **of_wal:
 
 
 def payload(number: int) -> bytes:
-    """Make a payload of the writer: its number, some times."""
+    """A payload of the writer: its number, several times."""
     return b"%d " % number * (1 + number % 50 % 40)
 
 
 def write(name: str, path: Path, first: int = 0) -> None:
-    """Append to a log, or make it."""
+    """Append to a log; creates a missing log."""
     if name == "store":
         with EventStore.open(path, "a", durability="manual") as store:
             store.append_many(event(number) for number in range(first, first + 10))
@@ -60,14 +60,14 @@ def write(name: str, path: Path, first: int = 0) -> None:
 
 
 def append_to(format: str, log: Path, records: Iterable[Any], **options: Any) -> None:
-    """Append to a log of this format, which is made with the options if there is none."""
+    """Append to a log of this format; a missing log is created with the options."""
     mugs = options.pop("mugs", None)
     with deedbook.open(log, "a", format=format, **options) as opened:  # type: ignore[call-overload]
         opened.append_many(records) if mugs is None else opened.append_many(records, mugs=mugs)
 
 
 def make_epochs(pier: Path, jams: Mapping[int, Sequence[bytes]], **options: Any) -> Path:
-    """Epochs of a pier by their numbers; gives their directory."""
+    """Make epochs of a pier by number; returns their directory."""
     log = pier / ".urb" / "log"
     log.mkdir(parents=True, exist_ok=True)
     for number, payloads in jams.items():
@@ -76,14 +76,14 @@ def make_epochs(pier: Path, jams: Mapping[int, Sequence[bytes]], **options: Any)
 
 
 def payloads(log: Path) -> list[bytes]:
-    """Read the payloads of a log with Deedbook itself."""
+    """The payloads of a log, read with Deedbook."""
     with deedbook.open(log) as opened:
         assert isinstance(opened, deedbook.Log)
         return list(opened.payloads())
 
 
 def snapshot(path: Path) -> dict[str, bytes]:
-    """Every file below a directory but those in .deedbook."""
+    """Every file below a directory except in .deedbook."""
     return {
         str(file.relative_to(path)): file.read_bytes()
         for file in path.rglob("*")

@@ -1,4 +1,4 @@
-"""Events of Nostr: those of the golden files, and new ones with right ids."""
+"""Events of Nostr: the golden files, and new events with correct ids."""
 
 import functools
 import hashlib
@@ -13,14 +13,14 @@ _LARGE = ROOT.parent / "shared" / "data" / "nostr-events.jsonl"
 LINES = SMALL.read_bytes().splitlines()
 EVENTS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 REAL = _LARGE.read_bytes().splitlines() if _LARGE.exists() else LINES
-"""More lines of real events, where the large file is there."""
+"""More lines of real events, if the large file exists."""
 
 _SECRET = 7
 AUTHOR = public_key(_SECRET)
 
 
 def made(content: str = "hello", **fields: Any) -> dict[str, Any]:
-    """An event whose id is right; only a deletion request of ``AUTHOR`` has a true signature."""
+    """An event with a correct id; only deletion requests of ``AUTHOR`` have a valid signature."""
     event = {"pubkey": AUTHOR, "created_at": 1_700_000_000, "kind": 1, "tags": [], **fields}
     event["content"] = content
     parts = [0, *(event[name] for name in ("pubkey", "created_at", "kind", "tags", "content"))]
@@ -33,7 +33,7 @@ def made(content: str = "hello", **fields: Any) -> dict[str, Any]:
 
 @functools.cache
 def event(number: int) -> dict[str, Any]:
-    """The event of this number: most are notes, some replace another or delete a note."""
+    """The event with a number: most are notes, some replace another or delete a note."""
     created_at = 1_700_000_000 + number
     if number % 10 == 3:
         return made(f"relays {number}", kind=10002, created_at=created_at)
@@ -44,7 +44,7 @@ def event(number: int) -> dict[str, Any]:
 
 
 def events(start: int, stop: int) -> list[dict[str, Any]]:
-    """Events, of which every tenth is so long that it takes several pages."""
+    """Events; every tenth is long and takes several pages."""
     return [
         made(f"{n}:" * (100_000 if n % 10 == 0 else 1), created_at=1_700_000_000 + n)
         for n in range(start, stop)

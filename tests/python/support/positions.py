@@ -1,4 +1,4 @@
-"""What appending many answers, as numbers that a test compares."""
+"""The result of appending many, as numbers for comparisons."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def span(added: Any) -> tuple[Any, Any]:
-    """The first position, and the one after the last."""
+    """The first position, and the position after the last."""
     return added.first, added.end

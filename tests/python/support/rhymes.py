@@ -1,4 +1,4 @@
-"""The interface that all logs share, and the few places where a format's nature asks for another.
+"""The common interface of all logs, and the few exceptions that a format needs.
 
 `test_rhyme.py` compares the stub and the classes with these tables.
 """
@@ -22,7 +22,7 @@ TWINS: Final[dict[type, type]] = {
     AsyncLedger: Ledger,
     AsyncEventStore: EventStore,
 }
-"""A pier has none: a ship is one process, which has no event loop of Python's."""
+"""A pier has none: a ship is one process without an event loop of Python."""
 
 SHARED: Final[dict[str, tuple[str, ...]]] = {
     "open": ("path", "mode", "durability", "slow_sync", "file_mode"),
@@ -51,7 +51,7 @@ SHARED: Final[dict[str, tuple[str, ...]]] = {
     "durability": (),
     "transactions": (),
 }
-"""What each class has, and the parameters that all of them take, in this order."""
+"""The members of each class, with the common parameters in this order."""
 
 DEFAULTS: Final[dict[tuple[str, str], object]] = {
     ("open", "mode"): "r",
@@ -70,7 +70,7 @@ DEFAULTS: Final[dict[tuple[str, str], object]] = {
     ("open", "durability"): None,
     ("create", "durability"): None,
 }
-"""What a parameter is by default, whatever the class."""
+"""Defaults of parameters in all classes."""
 
 DURABILITY: Final[dict[type, object]] = {
     Book: "always",
@@ -86,10 +86,12 @@ FILE_MODE: Final[dict[type, int]] = {
     Ledger: 0o600,
     EventStore: 0o600,
 }
-"""Defaults that the specifications demand."""
+"""Defaults required by the specifications."""
 
 REPORT_FIELDS: Final = ("ok", "verdict", "damages", "loss")
-"""Of every report. `verify` and `salvage` count ``records``, too; a repair only finds the end."""
+"""Fields of every report. `verify` and `salvage` also count ``records``; a repair only finds the
+end.
+"""
 
 DIFFERS: Final[dict[str, str]] = {
     "EventStore.append.payload": "an event is no bytes: the parameter is `event`",
@@ -113,13 +115,13 @@ DIFFERS: Final[dict[str, str]] = {
     "Ledger.follow": "a file goes once it was sent: `fetch` gives the next ones",
     "Ledger.iter.reverse": "the number of a record is known after those before it",
 }
-"""What a class does otherwise, and why: `Class.member`, or `Class.member.parameter`."""
+"""The exceptions, each with the reason: `Class.member`, or `Class.member.parameter`."""
 
 STUB: Final = ast.parse(Path(deedbook.__file__).with_name("_core.pyi").read_text())
 
 
 def members(owner: type) -> dict[str, list[ast.FunctionDef]]:
-    """What the stub has of a class and of those it is derived from, overloads together."""
+    """The members of a class and its bases in the stub, with all overloads."""
     nodes = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
     found: dict[str, list[ast.FunctionDef]] = {}
     for base in reversed(owner.__mro__):
@@ -133,7 +135,7 @@ def members(owner: type) -> dict[str, list[ast.FunctionDef]]:
 
 
 def parameters(owner: type, name: str) -> dict[str, inspect.Parameter]:
-    """The parameters of a method at run time; none of a property."""
+    """The parameters of a method at run time; empty for a property."""
     value = inspect.getattr_static(owner, name)
     value = getattr(value, "__func__", value)
     if not callable(value) or (name.startswith("__") and name != "__arrow_c_stream__"):
@@ -143,12 +145,12 @@ def parameters(owner: type, name: str) -> dict[str, inspect.Parameter]:
 
 
 def doc(owner: type, name: str) -> str:
-    """The text of a method."""
+    """The docstring of a method."""
     return inspect.getdoc(getattr(owner, name)) or ""
 
 
 def returned(owner: type, name: str) -> str:
-    """The type that the stub says a method returns."""
+    """The type that a method returns according to the stub."""
     return ast.unparse(members(owner)[name][-1].returns or ast.Constant(None))
 
 

@@ -1,6 +1,6 @@
-"""Commands of ``deedbook``, run to their end, and what they print.
+"""Commands of ``deedbook``, run to the end, and their output.
 
-They run in this process: a new process takes 0.2 s before it begins.
+The commands run in this process, because a new process takes 0.2 s to start.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ def words_of(args: tuple[object, ...]) -> list[str]:
 
 
 def command(*args: object) -> list[str]:
-    """The command for a process of its own."""
+    """The command line for a new process."""
     return [sys.executable, "-m", "deedbook", *words_of(args)]
 
 
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
-    """Ours, but with a buffered standard output, as users have it."""
+    """Our environment, but with a buffered standard output, as users have."""
     ours = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return {**ours, **(extra or {})}
 
@@ -39,9 +39,9 @@ def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
 def deedbook(
     *args: object, stdin: bytes = b"", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end, with a standard input, output and error of its own.
+    """Run a command to the end, with new standard input, output and error.
 
-    With variables of its own it runs in a process of its own.
+    With ``env`` the command runs in a new process.
     """
     if env is not None:
         return subprocess.run(
@@ -64,7 +64,7 @@ def ok(*args: object, stdin: bytes = b"") -> bytes:
 
 
 def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
-    """The one line in which the command must have failed, with that exit code."""
+    """The only line of output of a command that must fail with this exit code."""
     text = done.stderr.decode()
     assert done.returncode == code, text
     assert "Traceback" not in text
@@ -73,7 +73,7 @@ def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
 
 
 def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str, str]:
-    """Run a command that ends with this code; its standard output and error."""
+    """Run a command that ends with this code; returns standard output and error."""
     done = deedbook(*args, stdin=stdin.encode() if isinstance(stdin, str) else stdin)
     out, err = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == code, (done.returncode, out, err)
@@ -82,13 +82,13 @@ def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str
 
 
 def refused(*args: object, stdin: bytes | str = b"") -> str:
-    """Run a command that refuses its arguments or the log; what it says."""
+    """Run a command that refuses its arguments or the log; returns the message."""
     return outputs(*args, stdin=stdin, code=2)[1]
 
 
 @contextlib.contextmanager
 def piped(data: bytes) -> Iterator[int]:
-    """The end of a pipe that gives these bytes."""
+    """The read end of a pipe with these bytes."""
     end, begin = os.pipe()
 
     def write() -> None:
@@ -108,7 +108,7 @@ def piped(data: bytes) -> Iterator[int]:
 
 @contextlib.contextmanager
 def replaced(*descriptors: int) -> Iterator[None]:
-    """Put these in the places of the standard descriptors, and of their objects in ``sys``."""
+    """Replace the standard descriptors, and their objects in ``sys``."""
     names = ("stdin", "stdout", "stderr")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -136,12 +136,12 @@ def json_lines(text: bytes) -> list[Any]:
 
 
 def payloads(path: Path) -> list[bytes]:
-    """All payloads; they must not contain NUL."""
+    """All payloads, which must not contain NUL."""
     return ok("cat", path, "--null").split(b"\0")[:-1]
 
 
 def obey_permissions() -> None:
-    """In the child: also root may not write or read where the permissions forbid it (Linux)."""
+    """In the child: make even root obey the permissions of files (Linux)."""
     if os.geteuid() == 0:
         pr_capbset_drop, cap_dac_override, cap_dac_read_search = 24, 1, 2
         for capability in (cap_dac_override, cap_dac_read_search):
@@ -149,7 +149,7 @@ def obey_permissions() -> None:
 
 
 def unfit(data: bytes) -> list[str]:
-    """What steers a terminal, whether it reads UTF-8 or a byte for a character."""
+    """Characters that control a terminal, in UTF-8 or in a single-byte encoding."""
     text = data.decode("utf-8", "surrogateescape")
     bidi = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F}
     controls = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}

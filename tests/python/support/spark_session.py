@@ -1,6 +1,6 @@
 """Spark in tests: a local session, reads and writes and commands in it, drivers of a cluster.
 
-Nothing here needs pyspark until it is called.
+The module needs pyspark only when a function is called.
 """
 
 import atexit
@@ -29,14 +29,13 @@ def load(spark: Any, path: object, schema: str | None = None, **options: Any) ->
 
 
 def tuples(frame: Any) -> list[tuple[Any, ...]]:
-    """The rows of a DataFrame, in their order."""
+    """The rows of a DataFrame, in order."""
     return [
         tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in frame.collect()
     ]
 
 
 def events(frame: Any) -> list[int]:
-    """The numbers of the rows' events."""
     return [row.event for row in frame.select("event").collect()]
 
 
@@ -49,7 +48,7 @@ def reader_of(path: object, **options: Any) -> Any:
 
 
 def rows_of(reader: Any, parts: Any = None) -> list[dict[str, Any]]:
-    """The rows of these parts, or of all, as executors read them: pickled, each part apart."""
+    """The rows of these parts, or of all, read as executors do: pickled, each part separately."""
     parts = reader.partitions() if parts is None else parts
     there = pickle.loads(pickle.dumps(reader))
     given = [pickle.loads(pickle.dumps(part)) for part in parts]
@@ -62,7 +61,8 @@ def write(frame: Any, at: Path, mode: str = "append", **options: Any) -> None:
 
 
 def finish(writer: Any, checkpoint: Path, at: Path | None = None, **trigger: Any) -> Any:
-    """Run a stream until it has read what is there; raises what ended it, else gives the query."""
+    """Run a stream until all present input is read; raises the query's error, or returns the query.
+    """
     writer = writer.option("checkpointLocation", str(checkpoint))
     writer = writer.trigger(**(trigger or {"availableNow": True}))
     query = writer.start() if at is None else writer.start(str(at))
@@ -77,13 +77,13 @@ def finish(writer: Any, checkpoint: Path, at: Path | None = None, **trigger: Any
 
 
 def forget_end(checkpoint: Path, batch: int) -> None:
-    """As if Spark had died before it noted a batch as done: it repeats the batch."""
+    """As if Spark had died before noting a batch as done; Spark then repeats the batch."""
     (checkpoint / "commits" / str(batch)).unlink()
     (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
 
 
 def require_spark() -> None:
-    """Skip the test where pyspark, pyarrow or Java is missing."""
+    """Skip the test if pyspark, pyarrow or Java is missing."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     home = os.environ.get("JAVA_HOME")
@@ -93,7 +93,7 @@ def require_spark() -> None:
 
 @functools.cache
 def local_session() -> Any:
-    """The local session of two cores that all tests share; it ends with the process."""
+    """The local session with two cores for all tests; ends with the process."""
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -118,7 +118,7 @@ def local_session() -> Any:
 
 @contextlib.contextmanager
 def in_time_zone(spark: Any, zone: str) -> Iterator[None]:
-    """Have a session say times in a zone, until the block ends."""
+    """Make a session show times in a zone, until the block ends."""
     name = "spark.sql.session.timeZone"
     before = spark.conf.get(name)
     spark.conf.set(name, zone)
@@ -132,13 +132,13 @@ def in_time_zone(spark: Any, zone: str) -> Iterator[None]:
 def shared_session(
     name: str, log: Path, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
-    """In place of a command's own session: that of the tests, which goes on."""
+    """Replaces a command's session with the session of the tests, and leaves it running."""
     assert not settings, f"{name}: the session has those of the tests"
     yield local_session()
 
 
 class Ran(NamedTuple):
-    """How a command ended, and what it printed."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -146,7 +146,9 @@ class Ran(NamedTuple):
 
 
 def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
-    """Run a command of ``deedbook`` in this process and in the tests' session; its exit code."""
+    """Run a command of ``deedbook`` in this process and in the tests' session; returns its exit
+    code.
+    """
     from deedbook._cli import main
 
     patch.setattr("deedbook._spark_session.session", shared_session)
@@ -156,7 +158,9 @@ def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
 def kill_when(
     happened: Callable[[], bool], words: Sequence[object], look_every_s: float = 0.02
 ) -> None:
-    """Begin a command of ``deedbook``; kill it, its JVM and its workers once this happened."""
+    """Start a command of ``deedbook``; kill the command, its JVM and its workers after
+    ``happened``.
+    """
     from chaos.kills.processes import kill_all
 
     command = [sys.executable, "-m", "deedbook", *map(str, words)]
@@ -166,7 +170,7 @@ def kill_when(
             assert process.poll() is None and time.monotonic() < until
             time.sleep(look_every_s)
         os.killpg(process.pid, signal.SIGKILL)
-        kill_all(process.pid)  # the workers are a group of their own
+        kill_all(process.pid)  # the workers have another process group
 
 
 def run_driver(
@@ -176,9 +180,9 @@ def run_driver(
     timeout_s: float = 120,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a driver script in a process of its own; return what it prints.
+    """Run a driver script in a new process; return the output.
 
-    The script finds the master in ``sys.argv[1]`` and the arguments behind it.
+    The script gets the master in ``sys.argv[1]``, followed by the arguments.
     """
     result = subprocess.run(
         [sys.executable, "-c", script, master, *arguments],

@@ -1,4 +1,4 @@
-"""Streams of Spark: a query that is run again and again, and its reader without a query."""
+"""Streams of Spark: a query that runs repeatedly, and its reader without a query."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ ALL = ReadAllAvailable()
 
 
 class Query:
-    """A streaming query that is run until it has read what is there, again and again."""
+    """A streaming query; each run reads all present input."""
 
     def __init__(self, spark: Any, path: Path | str, checkpoint: Path, **options: Any) -> None:
         self._spark, self._path = spark, str(path)
@@ -29,7 +29,7 @@ class Query:
         self.progress: list[Any] = []
 
     def run(self, **trigger: Any) -> list[Any]:
-        """Returns the rows of this run."""
+        """Run once; returns the rows of this run."""
         before = len(self.batches)
         frame = self._spark.readStream.format("deedbook").options(**self._options)
         writer = frame.load(self._path).writeStream.foreachBatch(
@@ -44,7 +44,7 @@ def payloads(start: int, stop: int) -> list[bytes]:
 
 
 def append(log: Path, start: int, stop: int, **options: Any) -> None:
-    """Append records to a WAL, which is made if there is none."""
+    """Append records to a WAL; creates a missing WAL."""
     append_to("wal", log, payloads(start, stop), **options)
 
 
@@ -62,13 +62,13 @@ def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any,
 
 
 def begin(stream: DeedbookStreamReader, limit: Any = ALL) -> tuple[Any, Any]:
-    """Give the offsets at which the first batch of a stream begins and ends."""
+    """The offsets of the begin and the end of a stream's first batch."""
     start = stream.initialOffset()
     return start, stream.latestOffset(start, limit)
 
 
 def all_after(stream: DeedbookStreamReader, place: Any, limit: Any) -> list[tuple[Any, ...]]:
-    """The rows from a place on, batch by batch, until there are no more."""
+    """The rows from a place on, batch by batch, up to the end."""
     rows: list[tuple[Any, ...]] = []
     while (stop := stream.latestOffset(place, limit)) != place:
         rows += read(stream, place, stop)

@@ -1,4 +1,4 @@
-"""What this process does meanwhile: the files it holds, the threads that run."""
+"""The state of this process: its open files, and its threads during a call."""
 
 import os
 import threading
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def held(below: Path) -> list[str]:
-    """What this process has open or mapped below a directory."""
+    """Open or mapped files of this process below a directory."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -21,7 +21,7 @@ def held(below: Path) -> list[str]:
 
 
 def counts_during(work: Callable[[], object]) -> tuple[int, float]:
-    """How far another thread counts while `work` runs, in rounds of 10 us and more."""
+    """Rounds of another thread while `work` runs, each of 10 us or more."""
     rounds, stop = 0, threading.Event()
 
     def count() -> None:

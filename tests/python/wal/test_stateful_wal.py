@@ -29,7 +29,7 @@ pytestmark = pytest.mark.promise("wal-beside")
 LIMIT = 300_000
 SEGMENTS = st.sampled_from([None, 64, 600, 4096, 1 << 20])
 SMALL = st.binary(max_size=40)
-# Around the sizes at which the writer changes its way of writing; and one with whole records in it.
+# Sizes around which the writer changes its method; and a payload with whole records inside.
 SIZES = st.sampled_from([0, 1, 56, 255, 592, 4088, 4097, 65536 - 8, 65537, LIMIT])
 NESTED = struct.pack("<II", 0x48674BC7, 0) * 3 + b"."
 LONG = st.builds(lambda size, fill: bytes([fill]) * size, SIZES, st.integers(0, 255))
@@ -42,7 +42,9 @@ NAMES = st.sampled_from(["a", "b", "c"])
 
 
 class WalMachine(RuleBasedStateMachine):
-    """`model` holds the records from `head` to `end`; `consumers` who needs which of them next."""
+    """`model` has the records from `head` to `end`; `consumers` maps a name to the next needed
+    record.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,18 +127,19 @@ class WalMachine(RuleBasedStateMachine):
         return [*(record.lsn for record in self.model), self.end]
 
     def positions(self) -> st.SearchStrategy[int]:
-        """Where a record begins, or the end; sometimes inside of one, or elsewhere."""
+        """Begins of records, or the end; sometimes a place inside a record, or beyond the end."""
         borders = self.borders()
         return st.sampled_from(borders[:5] + borders[-50:]) | st.integers(0, self.end + 100)
 
     @staticmethod
     def raises(*errors: type[Exception] | None) -> contextlib.AbstractContextManager[Any]:
-        """One of these must come, if any is given; which one is not said."""
+        """Expect one of the given errors, in any order, or none if none is given."""
         kinds = tuple(error for error in errors if error)
         return pytest.raises(kinds) if kinds else contextlib.nullcontext()
 
     def durable_end(self, resting: bool = False) -> int:
-        """Where it is; `resting`, the thread of "interval" does not move it meanwhile."""
+        """The durable end; with `resting`, the thread of "interval" does not move it during a test.
+        """
         if resting and isinstance(self.wal.durability, timedelta):
             self.wal.sync()
         durable = self.wal.durable_end
@@ -174,7 +177,7 @@ class WalMachine(RuleBasedStateMachine):
         with self.raises(*errors if self.segment_bytes else [deedbook.UnsupportedError]):
             self.wal.truncate_before(lsn, force=force)
             self.dropped_before(lsn)
-            # With force, what a consumer still needed is gone.
+            # With force, the consumer's records are dropped.
             self.consumers = {name: max(at, lsn) for name, at in self.consumers.items()}
 
     @rule(data=st.data(), keep=st.booleans())
@@ -200,7 +203,7 @@ class WalMachine(RuleBasedStateMachine):
         if consumed:
             allowed = max(allowed, min(needed.values(), default=0))
         allowed = min(allowed, durable, *needed.values())
-        # What goes is whole segments: all below the one with the last border that may be the head.
+        # A truncation drops whole segments: all below the segment with the last possible head.
         last = max((lsn for lsn in self.borders() if lsn <= allowed), default=0)
         floor = last // size * size
         head = next(lsn for lsn in self.borders() if lsn >= floor)
@@ -226,7 +229,8 @@ class WalMachine(RuleBasedStateMachine):
 
     @rule(durability=DURABILITIES, recovery=RECOVERIES, forget=st.booleans())
     def reopen(self, durability: str, recovery: str, forget: bool) -> None:
-        """Closed, or forgotten without, which closes it: all is synced, also with "none"."""
+        """Both ways close the log with a sync, also with "none": `close`, and dropping the handle.
+        """
         if forget:
             del self.wal
         else:
@@ -297,7 +301,7 @@ class WalMachine(RuleBasedStateMachine):
         assert wal.consumers() == self.consumers
         stats = wal.stats()
         assert (stats.records, stats.bytes) == (self.records, self.bytes)
-        # Much at once is appended in parts.
+        # A large batch is appended in parts.
         assert self.appends <= stats.appends <= self.records
 
 

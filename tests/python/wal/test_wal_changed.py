@@ -1,4 +1,4 @@
-"""A log that changes, or whose surroundings change, under those who have it open."""
+"""Changes of an open log, or of its surroundings."""
 
 import subprocess
 import sys
@@ -69,7 +69,7 @@ wal.close()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no POLLERR")
 def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
-    """As `tail -f` does, which a reader leaves that has what it wants."""
+    """As with `tail -f`, when a reader has read enough and leaves."""
     wal, _ = fill(tmp_path / "log", 3)
     with wal:
         command = [sys.executable, "-m", "deedbook", "cat", str(tmp_path / "log"), "--follow"]

@@ -1,4 +1,4 @@
-"""Batch reads of ledgers through Spark: finished files only, and never the wrong ones."""
+"""Batch reads of ledgers through Spark: only finished files, and no replaced files."""
 
 import logging
 import os
@@ -71,7 +71,7 @@ def test_damage_in_each_mode(spark: Any, spool: Path) -> None:
     assert "9-events: bytes" in told[0]["_corrupt_record"]
 
 
-# -- what is read ---------------------------------------------------------------------------------
+# -- files that are read --------------------------------------------------------------------------
 
 WRITER = """
 import sys, time
@@ -90,7 +90,7 @@ def test_a_file_under_a_living_writer_is_left_out(spool: Path) -> None:
         assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
         planned = reader_of(spool)
         assert payloads(rows_of(planned)) == [payload for _, _, payload in ROWS]
-        # Named, it is the same: what is read must stay as it is.
+        # A named file is left out, too, because the content of a read file must not change.
         assert rows_of(reader_of(spool / "11-events")) == []
         assert len(rows_of(reader_of(spool / "*-events"))) == 9
         writer.communicate()
@@ -152,7 +152,7 @@ def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> 
         file_of(path, index, [b"%d" % index])
     parts = reader_of(path).partitions()
     assert [len(part.pieces) for part in parts] == [200]
-    parts = reader_of(path, splitSize="600").partitions()  # of a few bytes each
+    parts = reader_of(path, splitSize="600").partitions()  # each has a few bytes
     assert 2 <= len(parts) <= 6 and sum(len(part.pieces) for part in parts) == 200
     assert len(reader_of(path, minPartitions=8).partitions()) >= 8
     large = [b"%06d" % n * 100 for n in range(5000)]
@@ -164,7 +164,7 @@ def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> 
     assert payloads(rows) == large and [row["record"] for row in rows] == list(range(5000))
 
 
-# -- what changes between planning and reading ----------------------------------------------------
+# -- changes between planning and reading ---------------------------------------------------------
 
 
 def test_a_file_that_was_sent_since_is_an_error_or_passed_over(
@@ -187,7 +187,7 @@ def test_a_file_that_was_sent_since_is_an_error_or_passed_over(
         rows = rows_of(planned, parts)
     assert payloads(rows) == events(2) + events(10)
     assert f"passed over {spool / '9-events'}" in caplog.text
-    # What is planned afterwards does not know of it.
+    # A later plan does not have the file.
     assert payloads(rows_of(reader_of(spool))) == events(2) + events(10)
 
 

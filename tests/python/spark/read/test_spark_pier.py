@@ -1,4 +1,4 @@
-"""A pier comes from LMDB and is read through Spark; so are the layouts slots and padded."""
+"""A pier migrates from LMDB, and Spark reads the pier, as well as the layouts slots and padded."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def read(spark: Any, log: Path, **options: Any) -> list[Event]:
 
 
 def stream(spark: Any, log: Path, checkpoint: Path, **options: Any) -> list[Any]:
-    """What a stream reads in a run until it has all that is there."""
+    """The rows of a stream in one run up to the end of the log."""
     rows: list[Any] = []
     frame = spark.readStream.format("deedbook").options(**options).load(str(log))
     finish(
@@ -93,7 +93,7 @@ def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: P
     assert tuples(frame) == wanted
     assert stream(spark, log, checkpoint) == wanted
 
-    for _ in range(2):  # the second is a repeat
+    for _ in range(2):  # the second write is a repeat
         write_jams(spark, log, ["a", "b", "c"], txnAppId="load", txnVersion=1)
     added = [(3001, 0, b"a"), (3002, 0, b"b"), (3003, 0, b"c")]
     assert stream(spark, log, checkpoint) == added
@@ -187,7 +187,7 @@ def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -
         assert opened.transactions.staged() == []
     events = [b"before", *(b"%d" % number for number in range(10, 40))]
     assert read(spark, pier) == [(number, 0, jam) for number, jam in enumerate(events, 1)]
-    # Of the default size no task is, so this is appended to the last epoch.
+    # No task has the default size; the write goes to the last epoch.
     write_jams(spark, pier, ["after"], txnAppId="load", txnVersion=8)
     with Pier.open(pier) as opened:
         assert [epoch.deeds for epoch in opened.epochs] == [1, 10, 10, 11]

@@ -1,4 +1,4 @@
-"""What the driver plans: how many partitions there are, of which logs, and what it refuses."""
+"""The driver's plan: the number of partitions, the logs in each, and refused logs."""
 
 import logging
 import pickle
@@ -108,7 +108,9 @@ def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, fo
 
 @pytest.mark.parametrize("plain", [Book, Wal])
 def test_the_same_log_is_known_again(tmp_path: Path, plain: Any) -> None:
-    """What identifies a log survives a copy to another node, appends, and damage at that place."""
+    """A log's identity survives a copy to another node, appends, and damage at the identified
+    record.
+    """
     path = tmp_path / "log"
     with plain.create(path) as log:
         log.append_many([b"one", b"two", b"three"])

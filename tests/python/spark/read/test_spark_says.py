@@ -1,4 +1,4 @@
-"""What Spark makes of tables, filters, workers and errors, and what users see of that."""
+"""Spark's tables, filters, workers and errors, from a user's view."""
 
 import functools
 import gc
@@ -23,7 +23,8 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Path) -> None:
-    """The error was "unknown option owner": Spark drops the user's options and adds its own."""
+    """Earlier the error was "unknown option owner": Spark replaces the user's options with its own.
+    """
     spark.sql("DROP TABLE IF EXISTS deeds_table")
     for clause in (f"OPTIONS (path '{book}', start '7')", f"LOCATION '{book}'"):
         with pytest.raises(PySparkException) as caught:
@@ -34,7 +35,8 @@ def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Pa
 
 
 def test_a_table_with_columns_says_so_when_it_is_read(spark: Any, book: Path) -> None:
-    """Spark creates such a table without asking the source, and reads it without the path."""
+    """Spark creates such a table without asking the source, and reads the table without the path.
+    """
     spark.sql("DROP TABLE IF EXISTS deeds_table")
     spark.sql(f"CREATE TABLE deeds_table (event bigint) USING deedbook OPTIONS (path '{book}')")
     try:
@@ -50,7 +52,7 @@ def test_options_that_spark_adds_are_not_unknown(spark: Any, book: Path) -> None
 
 
 def test_the_source_leaves_filters_to_spark(book: Path) -> None:
-    """Spark gives wrong rows where a source takes filters, and two queries share a frame."""
+    """Spark returns wrong rows if a source accepts filters, and two queries share a frame."""
     assert "pushFilters" not in vars(type(reader_of(book)))
 
 

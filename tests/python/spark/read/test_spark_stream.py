@@ -39,7 +39,7 @@ pytestmark = [
 
 @pytest.fixture(params=["book", "wal"])
 def grow(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """A log and a function that appends records to it: `log, more = grow`."""
+    """A log and a function that appends records to the log: `log, more = grow`."""
     log = tmp_path / "log"
 
     def more(start: int, stop: int) -> None:
@@ -50,7 +50,7 @@ def grow(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def given(rows: list[Any]) -> list[bytes]:
-    """Payloads by position; both formats have one in the first column."""
+    """Payloads in the order of positions; both formats have the position in the first column."""
     return [bytes(row["jam"] if "jam" in row else row["payload"]) for row in sorted(rows)]
 
 
@@ -70,7 +70,7 @@ def test_a_query_reads_every_record_once_over_restarts(
 
 
 def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: Path) -> None:
-    """Two that began at once could break the map: executors then read none of their tasks."""
+    """Two streams with a simultaneous start could break the map; then executors read no tasks."""
     session = spark.newSession()
     register(session)
     manager = session._jsparkSession.sessionState().dataSourceManager()
@@ -119,18 +119,17 @@ def test_a_cut_log_ends_the_query_or_is_told(spark: Any, tmp_path: Path) -> None
     assert given(goes_on.run()) == payloads(200, 210)
 
 
-# What follows needs no query: the reader's own answers, as Spark asks for them.
+# The tests below need no query: they call the reader as Spark does.
 
 
 def everything(stream: DeedbookStreamReader) -> list[tuple[Any, ...]]:
-    """The rows of the first batch."""
     return read(stream, *begin(stream))
 
 
 def intact_by_mode(
     stream: DeedbookStreamReader, start: Any, limit: Any, mode: str
 ) -> list[bytes] | None:
-    """The payloads that a stream gives past one damaged record; None where the mode ends it."""
+    """The payloads of a stream without one damaged record; None if the mode ends the stream."""
     if mode == "FAILFAST":
         with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
             all_after(stream, start, limit)
@@ -143,7 +142,7 @@ def intact_by_mode(
 
 
 def test_a_wrong_option_is_raised_by_the_first_call(tmp_path: Path) -> None:
-    """Spark 4.3.0 shows another error for one that is raised while the reader is made."""
+    """Spark 4.3.0 hides an error that is raised during the making of a reader."""
     Wal.create(tmp_path / "log").close()
     schema = default_schema({"path": str(tmp_path / "log")})
     stream = DeedbookStreamReader({"path": str(tmp_path / "log"), "start": "7"}, schema)
@@ -168,7 +167,7 @@ def test_limits_of_rows_and_bytes_hold_together(grow: Any) -> None:
         start, total = stop, total + len(rows)
     assert total == 400
     assert reader(log, maxBytesPerTrigger="1k").getDefaultReadLimit() == ReadMaxBytes(1024)
-    # Trigger.Once asks for everything, whatever the options.
+    # Trigger.Once requests everything, whatever the options.
     assert len(read(stream, stream.initialOffset(), stop)) == 400
     assert stream.latestOffset(stream.initialOffset(), ALL) == stop
 
@@ -218,7 +217,7 @@ def test_only_what_is_durable_is_read_unless_asked_for(
 
 
 def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:
-    """After a crash Spark asks for a batch again, by the offsets that it wrote down."""
+    """After a crash Spark requests a batch again, with the offsets from its checkpoint."""
     log, more = grow
     more(0, 300)
     stream = reader(log, maxRowsPerTrigger="70")
@@ -236,7 +235,7 @@ def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) 
     append(tmp_path / "b", 100, 120)
     stop = stream.latestOffset(start, ALL)
     assert [row[-1] for row in read(stream, start, stop)] == payloads(100, 120)
-    # Its first records are dropped before Spark asks for the batch again.
+    # The first records are dropped before Spark requests the batch again.
     with Wal.open(tmp_path / "b", "a", segment_bytes=None) as wal:
         wal.truncate_before(list(wal)[5].lsn)
     with pytest.raises(LostRecordsError, match="was dropped"):
@@ -267,7 +266,7 @@ def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
 
 
 def test_logs_share_a_batch(tmp_path: Path) -> None:
-    """A log that grows quicker than it is read keeps no other one from being read."""
+    """A log that grows faster than the query reads must not block the other logs."""
     for name in ("a", "b", "c"):
         append(tmp_path / name, 0, 300)
     stream = reader(tmp_path, maxRowsPerTrigger="90")
@@ -350,7 +349,7 @@ def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: 
 
 
 def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) -> None:
-    """Spark asks for a batch again after a crash; the ledger's first file was sent meanwhile."""
+    """After a crash Spark requests a batch again; a sender has removed the ledger's first file."""
     append_to("ledger", tmp_path / "a", payloads(0, 15), batch_records=10)
     stream = reader(tmp_path)
     start = stream.initialOffset()
@@ -413,7 +412,7 @@ def test_an_event_store_is_streamed_over_segments(tmp_path: Path) -> None:
         assert [row[0] for row in read(whole, begun, end)] == contents
         assert end == start
         assert reader(log, startingPosition="latest").initialOffset() == end
-        # What is moved is read again, and nothing is lost.
+        # The stream repeats moved events, and loses none.
         store.set_flags(next(iter(store)).location, deleted=True)
         store.compact(0.0)
         again = whole.latestOffset(end, ALL)

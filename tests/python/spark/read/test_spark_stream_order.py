@@ -1,6 +1,6 @@
-"""What streams skip, read in another order, or take for lost: epochs of piers, files of ledgers.
+"""Streams: skipped, reordered and lost records, with epochs of piers and files of ledgers.
 
-The reader's own answers, as Spark asks for them.
+The tests call the reader as Spark does.
 """
 
 import logging
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
-    """A pier whose epochs have so many events, each of ``size`` bytes in the file."""
+    """A pier with ``counts`` events in its epochs; each event takes ``size`` bytes of the file."""
     jams: dict[int, list[bytes]] = {}
     for count in counts:
         number = sum(map(len, jams.values()))
@@ -35,7 +35,7 @@ def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
 
 
 def batches(pier: Path, **options: str) -> list[list[Any]]:
-    """The events of each batch of a query from its begin to its end."""
+    """The events of each batch of a query, from begin to end."""
     found, stream = [], reader(pier, **options)
     start = stream.initialOffset()
     while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:
@@ -45,7 +45,7 @@ def batches(pier: Path, **options: str) -> list[list[Any]]:
 
 
 def damage(epoch: Path, event: int) -> None:
-    """Change the length of an event, and forget what is known of the log: it is scanned."""
+    """Change the length of an event, and delete the sidecar, so that opening scans the log."""
     with Book.open(epoch) as book:
         at = book.bookmark(event).offset
     flip(epoch / "book.log", at, 4)
@@ -95,7 +95,9 @@ def test_an_epoch_that_was_read_may_be_dropped(
 def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
     tmp_path: Path, rows: int, lost: str
 ) -> None:
-    """The events of epoch 0 end with 3, those of epoch 3 with 5: one less is not all of them."""
+    """The events of epoch 0 end with 3, and of epoch 3 with 5. A query with one event less misses
+    some.
+    """
     log = epochs(tmp_path, 3, 2, 4)[0].parent
     stream = reader(tmp_path, maxRowsPerTrigger=str(rows))
     start, stop = begin(stream, stream.getDefaultReadLimit())
@@ -107,7 +109,7 @@ def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
 
 
 def test_an_epoch_that_came_and_went_between_two_batches_is_lost(tmp_path: Path) -> None:
-    """All of epoch 0 was read, but epoch 3 was never seen: so its events are lost."""
+    """The query read epoch 0 completely, but never saw epoch 3, so epoch 3 is lost."""
     first = epochs(tmp_path, 3)[0]
     stream = reader(tmp_path)
     _, stop = begin(stream)
@@ -154,7 +156,9 @@ def test_a_gap_among_unread_files_is_told_and_passed(
 def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: tuple[int, ...]
 ) -> None:
-    """Spark asks for a batch up to file 4, and files in it were sent since: the others are read."""
+    """Spark requests a batch up to file 4, and a sender removed files of the batch: the rest is
+    read.
+    """
     log = tmp_path / "spool"
     files(log, 0)
     _, start = begin(reader(log))
@@ -176,7 +180,6 @@ def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
 
 
 def send(ledger: Ledger, files: int) -> None:
-    """Send the oldest files of a ledger."""
     for _ in range(files):
         fetched = ledger.fetch(1)
         assert fetched is not None
@@ -230,7 +233,7 @@ def test_a_ledger_that_was_begun_anew_is_another_one(
     text = f"another ledger than the one that was read up to file 3, .*: {why}"
     with pytest.raises(LostRecordsError, match=text):
         stream.latestOffset(stop, ALL)
-    with pytest.raises(LostRecordsError, match=text):  # as Spark asks for a batch again
+    with pytest.raises(LostRecordsError, match=text):  # Spark requests a batch again
         stream.partitions(start, stop)
     goes_on = reader(log, failOnDataLoss="false")
     assert read(goes_on, start, stop) == [], "they come with the next batch"

@@ -1,4 +1,4 @@
-"""Logs that do not open: a batch read passed over them, and a stream failed in every mode."""
+"""Logs that do not open. Earlier, a batch read skipped them, and a stream failed in every mode."""
 
 import logging
 import shutil
@@ -21,7 +21,7 @@ def books(path: Path, *names: str) -> None:
 
 
 def hide(log: Path) -> Path:
-    """Put something else in the place of a book's file; gives the path of what was there."""
+    """Replace a book's file with garbage; returns the path of the original."""
     aside = log.parent.parent / f"{log.name}.aside"
     (log / "book.log").rename(aside)
     (log / "book.log").write_bytes(b"no log at all, whatever it is")
@@ -38,7 +38,6 @@ def jams(rows: list[Any]) -> list[bytes]:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Three books."""
     (tmp_path / "logs").mkdir()
     books(tmp_path / "logs", "a", "b", "c")
     return tmp_path / "logs"
@@ -77,7 +76,7 @@ def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
     told = [row[-1] for row in rows if row[2] is None]
     assert len(told) == int(mode == "PERMISSIVE")
     assert all(f"{logs}/b" in text and "the log does not open: " in text for text in told)
-    # A query that is begun again plans the same.
+    # A query that starts again makes the same plan.
     again = reader(logs, mode=mode)
     assert read(again, place, stop) == rows and again.latestOffset(stop, ALL) == stop
     mend(logs / "b", aside)
@@ -92,7 +91,7 @@ def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
 
 
 def test_a_batch_that_was_planned_fails_if_its_log_does_not_open_any_more(logs: Path) -> None:
-    """What a batch was planned to have is not left out, whatever the mode."""
+    """A batch never leaves out its planned records, whatever the mode."""
     stream = reader(logs, mode="PERMISSIVE")
     start, stop = begin(stream)
     hide(logs / "b")
@@ -129,7 +128,7 @@ def test_a_log_that_is_removed_before_it_opens_is_lost_data(
 
 
 def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
-    """Its place has nothing in it, as no event of it was read."""
+    """The place of the store is empty, because the query read no event of the store."""
     for name in ("a", "b"):
         append_to("nostr", tmp_path / name, [made(name)])
     stream = reader(tmp_path, maxRowsPerTrigger="1")
@@ -185,7 +184,7 @@ def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
     after = stream.latestOffset(stop, ALL)
     stream.commit(after)
     with caplog.at_level(logging.WARNING, "deedbook"):
-        stream.commit(stop)  # as when it stops to open after the batch was planned
+        stream.commit(stop)  # as if the log stopped to open after the plan
     assert "the consumer was not set" in caplog.text
     with pytest.raises(Error):
         reader(tmp_path, consumer="query").commit(stop)

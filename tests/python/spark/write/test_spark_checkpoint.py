@@ -1,4 +1,4 @@
-"""What Spark noted of a batch: it is on stable storage before the batch is, and fits the target."""
+"""Spark's notes about a batch are on stable storage before the batch, and belong to the target."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.promise("spark-power-loss", "spark-checkpoint")
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """One with two batches, of a source of files and another."""
+    """A checkpoint with two batches, of a source of files and another source."""
     top = tmp_path / "checkpoint"
     names = ["metadata", "offsets/0", "offsets/.0.crc", "offsets/1", "offsets/.1.crc", "commits/0"]
     names += [f"sources/0/{name}" for name in ("8", "9.compact", "10", ".10.crc", "left.tmp")]
@@ -32,7 +32,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The paths that will be synced."""
+    """The paths of the syncs."""
     found: list[Path] = []
 
     def sync(path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_files_of_a_batch_are_read_from_the_notes_that_have_them(
         lines = [json.dumps({"path": f"file:///in/{plan}", "batchId": plan}) for plan in plans]
         (notes / name).write_text("\n".join(["v1", *lines]))
 
-    # A plan may be in a note of its own, or in the next that has all before it, or in both.
+    # A plan may be in a single note, or in the next note with all earlier plans, or in both.
     for plan in (7, 8, 10, 11):
         note(str(plan), plan)
     note("9.compact", *range(10))
@@ -133,7 +133,7 @@ def test_the_files_of_a_batch_are_read_from_the_notes_that_have_them(
     [
         (None, "has batches 0 to 0 as done, .* has none .*: batches 0 to 0 are missing"),
         (0, None),
-        (1, None),  # a run was killed before Spark noted the batch as done: it comes again
+        (1, None),  # a run was killed before Spark noted the batch as done: the batch comes again
         (2, r"has batches 0 to 2 .* and the checkpoint .* knows only batches 0 to 1: it is of an"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Writing through Spark: every row once, in order, whatever is repeated, refused or killed."""
+"""Writing through Spark: every row once, in order, also after repeats, refusals and kills."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-exec
 
 
 class Target:
-    """A log of a format, and rows that may be written to it, by their numbers."""
+    """A log of a format, and rows for the log, by number."""
 
     def __init__(self, spark: Any, home: Path, format: str) -> None:
         self._spark, self._home, self.format = spark, home, format
@@ -40,7 +40,7 @@ class Target:
         write(self.rows(start, stop, parts), self.log, log=self.format, **options)
 
     def has(self, start: int, stop: int) -> bool:
-        """Whether the log has these and no others, in their order where the format keeps one."""
+        """Whether the log has exactly these records, in order if the format keeps an order."""
         if self.format == "nostr":
             with EventStore.open(self.log) as store:
                 found = sorted(event.id for event in store)
@@ -64,7 +64,7 @@ in_order = pytest.mark.parametrize("target", ["book", "wal"], indirect=True)
 def test_rows_are_appended_in_the_order_of_the_dataframe(spark: Any, target: Target) -> None:
     target.write(0, 1000, parts=7)
     assert target.has(0, 1000)
-    write(target.rows(1000, 1010), target.log)  # the format is found
+    write(target.rows(1000, 1010), target.log)  # the format is detected
     assert target.has(0, 1010)
     assert list((target.log / ".deedbook" / "staged").iterdir()) == []
     assert load(spark, target.log).count() == 1010
@@ -99,12 +99,12 @@ def test_event_numbers_are_checked(
 
 
 def test_a_repeated_write_appends_nothing(target: Target) -> None:
-    """A repeat is known by its number, whatever its rows are."""
+    """A number identifies a repeat, whatever the rows."""
     target.write(0, 50, txnAppId="load", txnVersion=3)
     target.write(70, 90, txnAppId="load", txnVersion=3)
     assert target.has(0, 50)
     target.write(50, 55, txnAppId="load", txnVersion=9)
-    target.write(90, 90, txnAppId="none", txnVersion=1)  # a write without rows is one
+    target.write(90, 90, txnAppId="none", txnVersion=1)  # a write without rows is also a write
     assert target.has(0, 55)
     mode = "a" if target.format == "ledger" else "r"  # a reader of a ledger has no transactions
     with open_log(target.log, mode) as opened:
@@ -157,7 +157,7 @@ def test_sql_inserts_into_a_view_once(spark: Any, target: Target) -> None:
         f"CREATE OR REPLACE TEMPORARY VIEW target USING deedbook OPTIONS (path '{target.log}',"
         f" columns '{target.columns}', txnAppId 'sql', txnVersion '1')"
     )
-    for start in (3, 10):  # the second has the first one's number: it is a repeat
+    for start in (3, 10):  # the second has the number of the first, so it is a repeat
         target.rows(start, start + 2).createOrReplaceTempView("given")
         spark.sql("INSERT INTO target SELECT * FROM given")
     assert target.has(0, 5)
@@ -184,16 +184,14 @@ def test_a_task_that_fails_leaves_nothing(spark: Any, target: Target) -> None:
     with pytest.raises(PySparkException, match="the last row"):
         write(wrong, target.log)
     assert target.has(0, 2)
-    # Tasks that were still running are dead by the time of the next commit, or their job is alive
-    # and their files wait for it to end.
+    # Either the tasks that were running are dead by the next commit, or their job is alive and
+    # their files wait for the end of the job.
     with open_log(target.log) as opened:
         for job in opened.transactions.staged():
             assert opened.transactions.discard(job.job)
 
 
 class Stream:
-    """A query from a directory of text files into a log."""
-
     def __init__(self, spark: Any, tmp_path: Path, at: Path, **options: Any) -> None:
         self._spark, self._log, self._options = spark, at, options
         self._input, self.checkpoint = tmp_path / "input", tmp_path / "checkpoint"
@@ -221,7 +219,7 @@ def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str
     stream.add("4", ["d", "e"])
     stream.run()
     assert payloads(log) == [b"a", b"b", b"c", b"d", b"e"]
-    # Spark repeats a batch whose end it has not noted.
+    # Spark repeats a batch if Spark has not noted its end.
     last = max(int(file.name) for file in (stream.checkpoint / "commits").glob("[0-9]*"))
     forget_end(stream.checkpoint, last)
     stream.run()
@@ -234,7 +232,7 @@ def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str
         assert opened.transactions.staged() == []
 
 
-# What is noted of transactions is the core's, and the same for all formats (tests/transactions).
+# The core writes the notes of transactions, the same for all formats (tests/transactions).
 def test_a_new_checkpoint_under_the_same_application_is_refused(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     for place in ("first", "second"):

@@ -1,4 +1,4 @@
-"""Transactions from Python and the shell: staging, commits, what is dead and what lives."""
+"""Transactions from Python and the shell: staging, commits, dead jobs and living jobs."""
 
 import json
 import os
@@ -179,7 +179,7 @@ def test_only_what_dead_jobs_staged_is_removed(log: Any) -> None:
     assert len(log.transactions.staged()) == 4
     assert _jobs.vacuum(log.transactions) == would
     assert {job.job for job in log.transactions.staged()} == {alive, elsewhere}
-    # A process that lives is not asked for its age; one that cannot be asked is.
+    # The age of a job counts only if its process is unknown, not if the process is alive.
     removed = _jobs.vacuum(log.transactions, older_than=-1)
     assert [one.job for one in removed] == [elsewhere]
     assert [job.job for job in log.transactions.staged()] == [alive]
@@ -212,7 +212,7 @@ def test_the_owner_is_an_ancestor_of_that_name() -> None:
 
 
 def begun(log: Any) -> str:
-    """A commit stops after its intent: its process is killed when it appends."""
+    """A commit stops after its intent, because its process is killed during the append."""
     path = log.path
     log.close()
     code = (
