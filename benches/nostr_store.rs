@@ -1,5 +1,6 @@
 //! The event store: import, scan, finding by id, queries, compaction, opening.
 //! `cargo bench -p deedbook --features arrow,nostr --bench nostr_store`
+//!
 //! Events are synthetic (`common/nostr_events.rs`); `DEEDBOOK_BENCH_EVENTS` is their number (500,000).
 //! `benches/nostr_peers` compares with other stores.
 

@@ -36,8 +36,7 @@ TIMEOUT_SECONDS = 120
 
 
 def stream_all(frame: Any) -> float:
-    """Stream everything in batches, and discard the rows; returns the seconds of checkpoint writes.
-    """
+    """Stream everything in batches; returns the seconds of checkpoint writes."""
     with tempfile.TemporaryDirectory() as checkpoint:
         query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = query.trigger(availableNow=True).start()

@@ -139,8 +139,7 @@ def works(spark: Any, place: Path, workers: int) -> dict[str, tuple[str, Callabl
 def of_workers(
     master: str, place: Path, confined: list[Group], workers: int, rounds: int, checks: Checks
 ) -> dict[str, list[Run]]:
-    """The runs with ``workers`` workers: a warm-up without a quota, then the measurements with it.
-    """
+    """The runs with ``workers`` workers: a warm-up without a quota, then measurements with it."""
     spark = session(
         master,
         spark_cores_max=str(workers),

@@ -111,9 +111,7 @@ def plans_of(checkpoint: Path) -> dict[int, int]:
 
 
 def _notes(log: Path) -> list[Path]:
-    """The files of one of Spark's logs: the last N.compact, with all earlier entries, and the later
-    ones.
-    """
+    """The files of one of Spark's logs: the last N.compact, with all before it, and later files."""
     notes = [file for file in log.iterdir() if file.name.partition(".")[0].isdecimal()]
     compacted = max((_number(file) for file in notes if file.suffix == ".compact"), default=-1)
     later = [file for file in notes if _number(file) > compacted]

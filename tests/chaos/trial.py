@@ -60,8 +60,7 @@ class _Producers:
         self._ended: generate.Generated | None = None
 
     def kill(self) -> bool:
-        """SIGKILL the producer of the WAL, and continue; returns whether that producer was at work.
-        """
+        """SIGKILL the producer of the WAL, and continue; returns whether it was at work."""
         process = self._running.processes["orders"]
         if process.poll() is not None:
             return False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "deedbook"
-# The public packages. Every other module, or one of its packages, has a leading underscore.
+# The public packages. Every other module has a leading underscore, or is in such a package.
 PUBLIC = {
     *("deedbook", "deedbook.aio", "deedbook.http", "deedbook.http.presets", "deedbook.jobs"),
     *("deedbook.metrics", "deedbook.reports"),

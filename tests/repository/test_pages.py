@@ -140,7 +140,7 @@ def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None
     assert f'repository = "{repository}"\n' in (ROOT / "Cargo.toml").read_text()
     template = ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"
     assert f"url: {site}recovery.html" in template.read_text()
-    elsewhere = "https://deedbook.test/docs/", "https://deedbook.test"  # the site's address begins with the repository's
+    elsewhere = "https://deedbook.test/docs/", "https://deedbook.test"  # one is the other's prefix
     for name in (*host.FILES, "mkdocs.yml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())

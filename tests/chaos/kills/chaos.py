@@ -169,9 +169,7 @@ class Chaos:
     def _kill_other(
         self, process: subprocess.Popen[bytes], target: str, order: random.Random
     ) -> bool:
-        """Kill a target that does not end the run, as soon as there is one; returns whether there
-        was.
-        """
+        """Kill a target that does not end the run, as soon as there is one; whether there was."""
         if target == "producer":
             return self.producer is not None and self.producer()
         if target == "node":
@@ -201,8 +199,7 @@ class Chaos:
     def _await(
         self, process: subprocess.Popen[bytes], moment: str, wait_seconds: float
     ) -> tuple[bool, list[int]]:
-        """Wait for the moment, at most ``wait_seconds``: whether it came, and the run's processes.
-        """
+        """Wait for the moment, at most ``wait_seconds``: whether it came, and the processes."""
         if moment == AT_RANDOM:
             _sleep(process, wait_seconds)
             return True, session(process.pid)

@@ -99,9 +99,7 @@ class Cluster:
         self._nodes[number] = self._node(number)
 
     def await_idle(self, timeout_seconds: float) -> bool:
-        """Wait until no executor is left, as after the end of a driver; returns whether none is
-        left.
-        """
+        """Wait until no executor is left, as after the end of a driver; whether none is left."""
         return not await_end([pid for pid, _ in self.executors()], timeout_seconds)
 
     def _node(self, number: int) -> subprocess.Popen[bytes]:

@@ -81,9 +81,7 @@ async def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(
 async def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
     tmp_path: Path, plain: Any, aio: Any, options: dict[str, Any]
 ) -> None:
-    """The first append stores the open state of the log, with a sync; earlier, the loop waited for
-    the disk.
-    """
+    """The first append syncs the open state of the log; earlier, the loop waited for the disk."""
     options = {"durability": "manual", **options}
     with plain.create(tmp_path / "log", **options) as log:
         log.append(b"x")

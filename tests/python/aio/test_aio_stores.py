@@ -117,8 +117,7 @@ async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_the
 
 @pytest.mark.parametrize("durability", ["always", "none"])
 async def test_events_are_in_the_order_of_the_calls(path: Path, durability: Any) -> None:
-    """An append in the thread, which makes a new file, comes before the later appends in the loop.
-    """
+    """An append in the thread, for a new file, comes before the later appends in the loop."""
     async with AsyncLedger.open(path, "a", durability=durability, batch_records=7) as ledger:
         await asyncio.gather(*(ledger.append(b"%d" % n) for n in range(1500)))
     assert numbers(path) == list(range(1500))

@@ -1,5 +1,4 @@
-"""Backups from Python and the shell: next to active writers, killed, interrupted, and the errors.
-"""
+"""Backups from Python and the shell: next to active writers, killed, interrupted, and errors."""
 
 import json
 import os
@@ -308,9 +307,7 @@ def test_a_store_backs_itself_up(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_path: Path) -> None:
-    """Earlier, backups included temporary files. A counter is not temporary, though its base ends
-    so.
-    """
+    """Earlier, backups had temporary files. The counter `next-events.tmp` is not temporary."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "events.tmp"):
         with Ledger.open(log, "a", base=base) as ledger:
@@ -346,8 +343,7 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) -> None:
-    """Earlier, a replayed event left its file before the copy, and entered another file after it.
-    """
+    """The event leaves its file before the copy, and enters another file after it."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     with Ledger.open(log, "a") as ledger:
         for payload in (b"one", b"two"):

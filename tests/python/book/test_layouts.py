@@ -1,5 +1,4 @@
-"""The layouts of a book: reading, continuing and converting files of the reference implementation.
-"""
+"""The layouts of a book: files of the reference implementation are read, continued, converted."""
 
 import json
 import os

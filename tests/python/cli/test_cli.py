@@ -63,8 +63,7 @@ def test_version_names_program_and_version() -> None:
 
 
 def test_every_command_has_its_help_and_the_main_help_the_exit_codes() -> None:
-    """Only the module of the chosen command is imported, so each command needs a row in the table.
-    """
+    """Only the module of the chosen command is imported: each command needs a row in the table."""
     main = ok("--help").decode()
     assert "exit codes:" in main
     listed = main.partition("\ncommands:")[2].partition("\nexamples:")[0]
@@ -635,9 +634,7 @@ def test_a_closed_standard_input_is_one_line(tmp_path: Path) -> None:
 def test_closed_descriptors_never_become_the_log(
     tmp_path: Path, packed: Callable[..., bytes]
 ) -> None:
-    """Otherwise a message of the native core, which writes to descriptor 2, could end up in the
-    log.
-    """
+    """Otherwise a message of the native core to descriptor 2 could end up in the log."""
     book = tmp_path / "book"
     file = tmp_path / "lines"
     file.write_bytes(b"1\n2\nnot JSON\n")

@@ -1,5 +1,4 @@
-"""Tests of the examples in docs/service.md and docs/metrics.md: service, units, manifests, alerts.
-"""
+"""The examples in docs/service.md and docs/metrics.md work: service, units, manifests, alerts."""
 
 import configparser
 import contextlib

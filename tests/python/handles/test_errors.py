@@ -150,7 +150,7 @@ def test_poisoned(path: Path) -> None:
     os.truncate(path / "book.log", 16)
     error = caught(IoError, book.sync)
     assert error.durable == "unknown"
-    # A later append writes nothing, and the earlier error already had durability unknown.
+    # A later append writes nothing; earlier, its error said that the record may be in the log.
     for call, durable in (
         (book.sync, "unknown"),
         (lambda: book.append(b"more"), "no"),

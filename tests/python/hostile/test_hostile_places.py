@@ -322,8 +322,7 @@ def test_a_file_of_another_user_ends_every_command_at_once(
 def test_a_backup_refuses_what_is_no_file_of_the_log(
     name: str, where: str, kind: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Earlier, with ``.deedbook/extra -> secret`` the copy had the secret, and the exit code was 0.
-    """
+    """Earlier, the copy had the secret behind ``.deedbook/extra``, and the exit code was 0."""
     place = Place(logs, name, tmp_path)
     place.put(where, kind)
     with within_seconds(), held_memory() as held, pytest.raises(deedbook.Error) as raised:

@@ -218,9 +218,7 @@ def test_the_keys_are_the_same_after_a_restart(
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @threads_alone
 def test_a_child_of_a_fork_is_refused(sender: MakeSender) -> None:
-    """A thread missing in the child may hold the lock forever; earlier, `stats` waited for the
-    lock.
-    """
+    """A thread missing in the child may hold the lock forever; earlier, `stats` waited for it."""
     with sender(MemoryStore()) as both:
         pid = os.fork()
         if pid == 0:  # pragma: no cover

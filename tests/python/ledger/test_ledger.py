@@ -151,8 +151,9 @@ with Ledger.open(spool, "a", batch_bytes=4000) as ledger:
 
 
 def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> None:
-    """A sender killed at any moment continues after a restart. No event is lost, and the server
-    recognizes a repeated batch by its name.
+    """A sender killed at any moment continues after a restart, and no event is lost.
+
+    The server recognizes a repeated batch by its name.
     """
     pytest.importorskip("urllib3")
     from endpoint import Endpoint, Faults

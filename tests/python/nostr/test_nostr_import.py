@@ -95,7 +95,7 @@ def test_a_killed_import_goes_on_where_it_was(
     assert [one["line"] for one in result["bad_lines"]] == [at for at, _ in bad]
     assert (result["lines"], result["bad"]) == (len(lines), len(bad))
     assert result["bytes"] == len(text)
-    # Only events after the last noted commit count as duplicates.
+    # Apart from repeated lines, only events that no commit covered count as duplicates.
     twice = len(lines) - len(bad) - COUNT
     assert result["stored"] + result["duplicates"] == COUNT + twice
     assert result["duplicates"] >= twice

@@ -41,8 +41,7 @@ FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A block of a page: the first line, the language, the info after the language, and the text.
-    """
+    """A block of a page: the first line, the language, the rest of that line, and the text."""
 
     line: int
     language: str
@@ -61,9 +60,7 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 
 def run(page: Path, directory: Path, *languages: str) -> int:
-    """Run the blocks of a page in ``directory``, the working directory; return the number of
-    blocks.
-    """
+    """Run the blocks of a page in ``directory``, the working directory; return their number."""
     names: dict[str, object] = {"__name__": "__main__"}
     printed, count = "", 0
     with background() as started:

@@ -50,8 +50,7 @@ class Run:
         until: type | None = None,
         before: Callable[[Step], object] = lambda step: None,
     ) -> bool:
-        """Run to the end, or until before a step of a kind; `before` gets each step, and may raise.
-        """
+        """Run to the end, or to before a step of a kind; `before` sees each step, and may raise."""
         try:
             step = next(worker)
             while until is None or not isinstance(step, until):

@@ -55,7 +55,7 @@ class SkippingClock(Clock):
 
 
 class Highest(random.Random):
-    """Chance that always picks the longest delay, which makes bounds visible."""
+    """Chance that always picks the longest delay, for visible bounds."""
 
     def uniform(self, a: float, b: float) -> float:
         return b

@@ -57,7 +57,7 @@ def deedbook(
 
 
 def ok(*args: object, stdin: bytes = b"") -> bytes:
-    """Run a command that must succeed; return its standard output."""
+    """Run a command without an error; returns standard output."""
     done = deedbook(*args, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -73,7 +73,7 @@ def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
 
 
 def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str, str]:
-    """Run a command that ends with this code; returns standard output and error."""
+    """Run a command with a certain exit code; returns standard output and error."""
     done = deedbook(*args, stdin=stdin.encode() if isinstance(stdin, str) else stdin)
     out, err = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == code, (done.returncode, out, err)
@@ -82,7 +82,7 @@ def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str
 
 
 def refused(*args: object, stdin: bytes | str = b"") -> str:
-    """Run a command that refuses its arguments or the log; returns the message."""
+    """Run a command with refused arguments or a refused log; returns the message."""
     return outputs(*args, stdin=stdin, code=2)[1]
 
 

@@ -61,8 +61,7 @@ def write(frame: Any, at: Path, mode: str = "append", **options: Any) -> None:
 
 
 def finish(writer: Any, checkpoint: Path, at: Path | None = None, **trigger: Any) -> Any:
-    """Run a stream until all present input is read; raises the query's error, or returns the query.
-    """
+    """Run a stream until all present input is read; raises its error, or returns the query."""
     writer = writer.option("checkpointLocation", str(checkpoint))
     writer = writer.trigger(**(trigger or {"availableNow": True}))
     query = writer.start() if at is None else writer.start(str(at))
@@ -146,9 +145,7 @@ class Ran(NamedTuple):
 
 
 def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
-    """Run a command of ``deedbook`` in this process and in the tests' session; returns its exit
-    code.
-    """
+    """Run a command of ``deedbook`` in this process and the tests' session; its exit code."""
     from deedbook._cli import main
 
     patch.setattr("deedbook._spark_session.session", shared_session)
@@ -158,9 +155,7 @@ def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
 def kill_when(
     happened: Callable[[], bool], words: Sequence[object], look_every_s: float = 0.02
 ) -> None:
-    """Start a command of ``deedbook``; kill the command, its JVM and its workers after
-    ``happened``.
-    """
+    """Start a command of ``deedbook``; after ``happened`` kill it, its JVM and its workers."""
     from chaos.kills.processes import kill_all
 
     command = [sys.executable, "-m", "deedbook", *map(str, words)]

@@ -42,9 +42,7 @@ NAMES = st.sampled_from(["a", "b", "c"])
 
 
 class WalMachine(RuleBasedStateMachine):
-    """`model` has the records from `head` to `end`; `consumers` maps a name to the next needed
-    record.
-    """
+    """`model` has the records from `head` to `end`; `consumers` has the next needed positions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,13 +131,12 @@ class WalMachine(RuleBasedStateMachine):
 
     @staticmethod
     def raises(*errors: type[Exception] | None) -> contextlib.AbstractContextManager[Any]:
-        """Expect one of the given errors, in any order, or none if none is given."""
+        """Expect any one of the given errors, or none if none is given."""
         kinds = tuple(error for error in errors if error)
         return pytest.raises(kinds) if kinds else contextlib.nullcontext()
 
     def durable_end(self, resting: bool = False) -> int:
-        """The durable end; with `resting`, the thread of "interval" does not move it during a test.
-        """
+        """The durable end; with `resting`, the thread of "interval" does not move it."""
         if resting and isinstance(self.wal.durability, timedelta):
             self.wal.sync()
         durable = self.wal.durable_end
@@ -229,8 +226,7 @@ class WalMachine(RuleBasedStateMachine):
 
     @rule(durability=DURABILITIES, recovery=RECOVERIES, forget=st.booleans())
     def reopen(self, durability: str, recovery: str, forget: bool) -> None:
-        """Both ways close the log with a sync, also with "none": `close`, and dropping the handle.
-        """
+        """A close syncs, also with "none": by `close`, and by dropping the handle."""
         if forget:
             del self.wal
         else:

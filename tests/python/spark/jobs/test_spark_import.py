@@ -1,5 +1,4 @@
-"""Importing events through Spark stores the same as `EventStore.import_json`, also after repeats.
-"""
+"""Importing events through Spark stores the same as `EventStore.import_json`, also on repeats."""
 
 import contextlib
 import io

@@ -280,9 +280,7 @@ def test_the_age_of_a_file_does_not_matter(spark: Any, tmp_path: Path) -> None:
 def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Earlier, a power cut lost Spark's plan of a batch, and the next batch was skipped as a
-    repeat.
-    """
+    """Earlier, a power cut lost Spark's plan of a batch, and the next batch counted as a repeat."""
     source, log = tmp_path / "in", tmp_path / "events"
     seen: list[tuple[int, bool, int]] = []
 

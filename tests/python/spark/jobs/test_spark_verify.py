@@ -177,8 +177,7 @@ def test_the_files_of_a_ledger_are_checked_apart(tmp_path: Path) -> None:
 
 
 def note(number: int, kind: int = 1, *tag: str) -> Event:
-    """A long note. Only requests to delete have a valid signature, because others would not count.
-    """
+    """A long note. Only deletion requests have a valid signature, because others do not count."""
     content = f"note {number} " * 40
     fields = made(content, created_at=number, kind=kind, tags=[[*(tag or ("n", "note"))]])
     return Event.from_json(json.dumps(fields))

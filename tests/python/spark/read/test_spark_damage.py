@@ -23,8 +23,7 @@ ALL = "event bigint, jam binary, offset bigint, length bigint, path string, _cor
 
 @pytest.fixture(scope="module", params=["payload", "length"])
 def damaged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Event `BAD` has a wrong byte in its payload or length; a wrong length hides the next event.
-    """
+    """Event `BAD` has a wrong byte in its payload or length; the latter hides the next event."""
     path = write_book(tmp_path_factory.mktemp("damaged") / request.param, JAMS)
     at, data = (12, b"P") if request.param == "payload" else (0, b"\xff" * 8)
     overwrite(path / "book.log", OFFSETS[BAD - 1] + at, data)

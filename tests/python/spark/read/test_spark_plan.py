@@ -108,9 +108,7 @@ def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, fo
 
 @pytest.mark.parametrize("plain", [Book, Wal])
 def test_the_same_log_is_known_again(tmp_path: Path, plain: Any) -> None:
-    """A log's identity survives a copy to another node, appends, and damage at the identified
-    record.
-    """
+    """A log's identity survives a copy to another node, appends, and damage at its record."""
     path = tmp_path / "log"
     with plain.create(path) as log:
         log.append_many([b"one", b"two", b"three"])

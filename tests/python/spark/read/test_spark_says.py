@@ -23,8 +23,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Path) -> None:
-    """Earlier the error was "unknown option owner": Spark replaces the user's options with its own.
-    """
+    """Earlier the error was "unknown option owner": Spark replaces the user's options."""
     spark.sql("DROP TABLE IF EXISTS deeds_table")
     for clause in (f"OPTIONS (path '{book}', start '7')", f"LOCATION '{book}'"):
         with pytest.raises(PySparkException) as caught:
@@ -35,8 +34,7 @@ def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Pa
 
 
 def test_a_table_with_columns_says_so_when_it_is_read(spark: Any, book: Path) -> None:
-    """Spark creates such a table without asking the source, and reads the table without the path.
-    """
+    """Spark creates such a table without asking the source, and reads it without the path."""
     spark.sql("DROP TABLE IF EXISTS deeds_table")
     spark.sql(f"CREATE TABLE deeds_table (event bigint) USING deedbook OPTIONS (path '{book}')")
     try:

@@ -95,9 +95,7 @@ def test_an_epoch_that_was_read_may_be_dropped(
 def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
     tmp_path: Path, rows: int, lost: str
 ) -> None:
-    """The events of epoch 0 end with 3, and of epoch 3 with 5. A query with one event less misses
-    some.
-    """
+    """The events of epoch 0 end with 3, and of epoch 3 with 5; one event less is not all."""
     log = epochs(tmp_path, 3, 2, 4)[0].parent
     stream = reader(tmp_path, maxRowsPerTrigger=str(rows))
     start, stop = begin(stream, stream.getDefaultReadLimit())
@@ -156,9 +154,7 @@ def test_a_gap_among_unread_files_is_told_and_passed(
 def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: tuple[int, ...]
 ) -> None:
-    """Spark requests a batch up to file 4, and a sender removed files of the batch: the rest is
-    read.
-    """
+    """A sender removes some files of a batch before Spark requests it again: the rest is read."""
     log = tmp_path / "spool"
     files(log, 0)
     _, start = begin(reader(log))

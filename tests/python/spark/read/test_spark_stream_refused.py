@@ -128,7 +128,7 @@ def test_a_log_that_is_removed_before_it_opens_is_lost_data(
 
 
 def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
-    """The place of the store is empty, because the query read no event of the store."""
+    """The place of the store is empty, because the query read no event there."""
     for name in ("a", "b"):
         append_to("nostr", tmp_path / name, [made(name)])
     stream = reader(tmp_path, maxRowsPerTrigger="1")
