@@ -133,7 +133,7 @@ def run_shell(
 
 
 def run_line(line: str, directory: Path) -> tuple[int, str]:
-    """Run one line. A plain command of ours runs in this process, which starts faster."""
+    """Run one line. A plain command of ours runs in this process, for speed."""
     if line.startswith("deedbook ") and not re.search(r"[|<>;$*`]", line):
         return run_here(shlex.split(line)[1:])
     done = subprocess.run(
