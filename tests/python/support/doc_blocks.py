@@ -80,7 +80,7 @@ def run(page: Path, directory: Path, *languages: str) -> int:
 
 @contextlib.contextmanager
 def background() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes of lines that end in ``&``. They end with the page."""
+    """Processes of lines that end in ``&``, until the end of the page."""
     started: list[subprocess.Popen[bytes]] = []
     try:
         yield started
