@@ -43,6 +43,7 @@ READ_TIMES = 4
 VERIFY_TIMES = 40
 SOME_TIMES = 2
 WAVES = 4
+"""Tasks for each worker."""
 ASKED = {"read": 0.75, "verify": 0.75, "write": 0.6}
 """Required share of linear, by eight workers."""
 LINEAR_MAX = 1.1
@@ -61,6 +62,7 @@ class Run:
     stages: float
     between: float
     ending: float
+    """Seconds after the last stage."""
 
 
 def stages_since(spark: Any, begun: datetime) -> list[tuple[datetime, datetime]]:

@@ -114,6 +114,7 @@ class Runs:
         command += ["--master", self.master, "--every", "1"]
         java = f"{_JAVA} -Djava.io.tmpdir={self.scratch}"
         own = [f"spark.{name}.extraJavaOptions={java}" for name in ("driver", "executor")]
+        # The check reads the plans of all batches.
         own.append("spark.sql.streaming.minBatchesToRetain=100000")
         own.append("spark.sql.shuffle.partitions=2")
         for setting in (*own, *self.settings):
