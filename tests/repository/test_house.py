@@ -32,7 +32,7 @@ def crate(top: Path) -> Crate:
     return Crate(top)
 
 
-def test_arrows_go_to_the_file_that_defines_the_name(tmp_path: Path) -> None:
+def test_arrows_point_to_the_file_defining_the_name(tmp_path: Path) -> None:
     arrows = crate(tmp_path).arrows()
     assert arrows == {
         "a/mod.rs": {"a/inner.rs", "b.rs"},
@@ -74,7 +74,7 @@ def test_no_format_imports_another() -> None:
     ] == []
 
 
-def test_the_names_that_formats_use_of_the_engine_are_found(tmp_path: Path) -> None:
+def test_engine_names_used_by_formats_are_found(tmp_path: Path) -> None:
     files = {
         "lib.rs": "mod log;\nmod transaction;\nmod wal;",
         "log.rs": "impl<F: Format> Log<F> {\n    pub fn sync(&self) {}\n    fn own(&self) {}\n}",
@@ -93,7 +93,7 @@ def test_the_names_that_formats_use_of_the_engine_are_found(tmp_path: Path) -> N
     assert interface.members(tmp_path) == {"Log": {"sync"}}
 
 
-def test_formats_use_the_listed_names_of_the_engine_only() -> None:
+def test_formats_use_only_listed_engine_names() -> None:
     assert interface.PAGE.read_text("utf-8") == interface.listed()
 
 

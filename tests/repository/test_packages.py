@@ -64,7 +64,7 @@ def crossings(top: Path) -> set[tuple[str, str]]:
     }
 
 
-def test_an_import_of_anothers_private_module_is_a_crossing(tmp_path: Path) -> None:
+def test_import_of_foreign_private_module_is_a_crossing(tmp_path: Path) -> None:
     top = tmp_path / "top"
     for name, text in {
         "__init__": "from top.a import f",

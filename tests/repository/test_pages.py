@@ -23,7 +23,7 @@ def sections(page: str, level: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def test_every_error_has_an_entry_in_which_it_is_raised() -> None:
+def test_errors_page_shows_every_error_being_raised() -> None:
     found = sections("errors.md", "###")
     for name in set(_errors.__all__) - {"Error"}:
         assert f"deedbook.{name}: " in found.get(name, ""), name
@@ -44,7 +44,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert sorted(shown) == sorted(set(deedbook.__all__) - {"__version__"})
 
 
-def test_every_figure_of_the_durability_page_is_in_its_source() -> None:
+def test_durability_page_figures_are_in_their_sources() -> None:
     page = (DOCS / "durability.md").read_text()
     rows = re.findall(r"^\|[^|]*\|([^|]*)\|([^|]*)\| \[.*\]\(\.\./(.*)\) \|$", page, re.MULTILINE)
     assert len(rows) >= 10
@@ -60,7 +60,7 @@ def test_every_figure_of_the_durability_page_is_in_its_source() -> None:
         assert float(took) * units[of_time] == pytest.approx(mean, rel=0.005), name
 
 
-def test_the_page_on_rust_leads_to_what_make_docs_puts_beside_the_site() -> None:
+def test_rust_page_links_to_the_generated_rustdoc() -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     site = importlib.import_module("site_pages")
     shown = site.for_site((DOCS / "rust.md").read_text(), "rust.md")
@@ -72,7 +72,7 @@ def test_the_page_on_rust_leads_to_what_make_docs_puts_beside_the_site() -> None
     assert recipe.rstrip().endswith(f"cp -r {made} target/site/{folder}")
 
 
-def test_the_waits_of_the_durability_page_are_those_measured() -> None:
+def test_durability_page_waits_match_the_measurement() -> None:
     measured = json.loads((ROOT / "benches" / "results" / "rust.json").read_text())
     row = r"^\| ([\w, ]+) \| ([\d.]+) us \| ([\d.]+) us \| ([\d.]+) ms \| (\d+) \| (\d+) \|$"
     rows = re.findall(row, (DOCS / "durability.md").read_text(), re.MULTILINE)
@@ -84,7 +84,7 @@ def test_the_waits_of_the_durability_page_are_those_measured() -> None:
         assert (int(long), int(syncs)) == (found["over_10_ms"], found["rounds"])
 
 
-def test_the_page_on_formats_quotes_all_of_the_toy() -> None:
+def test_formats_page_quotes_the_whole_toy() -> None:
     """Change both together: the page quotes the whole file, in parts."""
     quoted = [block.text for block in blocks(DOCS / "format.md", "rust")]
     assert len(quoted) == 4
@@ -114,7 +114,7 @@ def base() -> str:
     return found[1]
 
 
-def test_every_link_of_the_readme_works_from_a_checkout_and_on_the_site() -> None:
+def test_readme_links_work_in_checkout_and_site() -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     host, site = importlib.import_module("host"), importlib.import_module("site_pages")
     brought = set(site.outside().values())
@@ -130,7 +130,7 @@ def test_every_link_of_the_readme_works_from_a_checkout_and_on_the_site() -> Non
         assert page in brought or (DOCS / page).exists(), (link, to)
 
 
-def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None:
+def test_files_share_one_site_address_and_move_together(tmp_path: Path) -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     host = importlib.import_module("host")
     site, repository = host.wanted()
@@ -158,7 +158,7 @@ def test_other_files_name_the_same_site_and_move_with_it(tmp_path: Path) -> None
     assert len(links) > 15 and all(link.startswith("https://deedbook.test") for link in links)
 
 
-def test_the_numbers_of_the_proof_are_those_of_the_last_run() -> None:
+def test_proof_numbers_match_the_last_run() -> None:
     text = (DOCS / "index.md").read_text().split("## How it is proved\n")[1].split("\n## ")[0]
     counts = re.findall(r"\*\*([\d,]+(?: of \d+)?)", text)
     table = (DOCS / "trust.md").read_text().split("| tried | count |")[1]
@@ -196,7 +196,7 @@ def test_the_cost_of_checking_lines_is_that_measured() -> None:
     assert min(map(float, row.groups())) > 0.5  # the check must not halve the speed
 
 
-def test_the_readme_is_short_and_says_what_the_first_page_says() -> None:
+def test_readme_is_short_and_matches_the_first_page() -> None:
     text, index = README.read_text(), (DOCS / "index.md").read_text()
     assert len(text.splitlines()) <= 90
     assert text.split("\n\n")[:2] == index.split("\n\n")[:2]

@@ -44,7 +44,9 @@ def test_plain_sentences_pass(tmp_path: Path) -> None:
         ("Opening mended the log.\n", "docs/a.md:2: mended, better repair: Opening"),
     ],
 )
-def test_a_refused_sentence_is_named_by_file_and_line(tmp_path: Path, text: str, said: str) -> None:
+def test_refused_sentence_is_reported_with_file_and_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
     found = project(tmp_path, {"docs/a.md": PLAIN + text})
     assert found and found[0].startswith(said), found
 

@@ -33,7 +33,7 @@ def test_what_a_release_check_leaves_out_is_named(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
-def test_a_hole_fails_a_release_check_and_no_network_leaves_the_audit_out(
+def test_release_check_fails_on_vulnerabilities_and_skips_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tomllib")
@@ -71,7 +71,7 @@ def test_a_release_is_what_its_tag_says() -> None:
         check.versions("v9.9.9")
 
 
-def test_what_is_packed_has_every_file_that_the_manifest_names_and_no_environment() -> None:
+def test_package_has_all_manifest_files_and_no_environment() -> None:
     """The sdist had no file of an example, so that it did not build; and licences of .venv."""
     tomllib = pytest.importorskip("tomllib")
     if shutil.which("cargo") is None:
@@ -91,7 +91,7 @@ def test_what_is_packed_has_every_file_that_the_manifest_names_and_no_environmen
     }
 
 
-def test_a_list_of_materials_has_no_place_and_no_crate_of_tests(
+def test_sbom_has_no_local_path_or_test_crate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sys.path.insert(0, str(ROOT / "scripts" / "release"))

@@ -35,7 +35,7 @@ def test_no_room_has_more_than_14_tests() -> None:
     assert {room: count for room, count in rooms.items() if count > 14} == {}
 
 
-def test_every_test_is_in_a_room_and_no_two_have_one_name() -> None:
+def test_test_files_are_in_folders_with_unique_names() -> None:
     """Pytest imports tests by their names alone, and docs/trust.md names them so."""
     assert [file.name for file in FILES if file.parent == TESTS] == []
     names = Counter(file.name for file in FILES)

@@ -15,7 +15,7 @@ import stories  # noqa: E402
 SEEDED = ROOT / "tests" / "python" / "seeded" / "sitecustomize.py"
 
 
-def test_each_story_has_its_code_and_each_code_its_story() -> None:
+def test_stories_and_their_code_match_one_to_one() -> None:
     listed = [story.name for story in stories.stories()]
     assert len(listed) == len(set(listed))
     of_python = {one.name for one in stories.stories() if one.target == filters.PYTHON}

@@ -22,7 +22,7 @@ def test_each_marker_names_a_promise() -> None:
     assert markers.wrong(ROOT) == []
 
 
-def test_each_promise_has_a_proof_or_says_why_it_needs_none() -> None:
+def test_each_promise_has_a_proof_or_a_reason() -> None:
     proofs = markers.proofs(ROOT)
     promised = [one for section in markers.sections(ROOT) for one in section.promises]
     assert [one.name for one in promised if one.name not in proofs] == ["clock"]
@@ -97,7 +97,7 @@ def test_stale_and_failed_results_are_refused(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_proof_depends_on_the_sources_what_tests_share_and_its_own_tests(tmp_path: Path) -> None:
+def test_proof_depends_on_sources_helpers_and_own_tests(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
 

@@ -42,7 +42,7 @@ def test_what_a_workflow_calls_is_there(workflow: Path) -> None:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_the_files_for_which_a_workflow_runs_are_there(workflow: Path) -> None:
+def test_workflow_path_filters_match_existing_files(workflow: Path) -> None:
     asked = yaml.safe_load(workflow.read_text())[True]  # what YAML makes of `on`
     for event in filter(None, asked.values() if isinstance(asked, dict) else ()):
         for pattern in event.get("paths", ()) if isinstance(event, dict) else ():
@@ -60,7 +60,7 @@ def test_every_python_of_the_classifiers_is_tested() -> None:
     assert browser < steps.index("make test PYTHON=python")
 
 
-def test_every_lock_file_of_crates_is_kept_up_to_date() -> None:
+def test_dependabot_covers_every_cargo_lock_file() -> None:
     read = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())
     (cargo,) = (one for one in read["updates"] if one["package-ecosystem"] == "cargo")
     tracked = subprocess.run(

@@ -28,7 +28,7 @@ def test_the_docstring_of_the_module_is_true() -> None:
 @pytest.mark.parametrize(
     "durability", ["always", Durability.bytes(1), timedelta(milliseconds=1), "manual", "none"]
 )
-async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
+async def test_syncing_calls_run_outside_the_event_loop_thread(
     tmp_path: Path, kind: Handle, durability: object
 ) -> None:
     witness = Witness(kind.plain.create(tmp_path / "log", durability=durability))
@@ -46,7 +46,7 @@ async def test_no_call_that_syncs_is_made_in_the_thread_of_the_loop(
     assert witness.plain.closed
 
 
-async def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(
+async def test_many_unsynced_segments_move_appends_to_a_thread(
     tmp_path: Path,
 ) -> None:
     """A log of segments syncs the oldest segment when 16 are unsynced."""
@@ -62,7 +62,7 @@ async def test_a_log_with_many_unsynced_segments_appends_outside_of_the_loop(
     assert loop not in threads[17:100]
 
 
-async def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(
+async def test_append_that_may_wait_runs_in_a_thread(
     tmp_path: Path,
 ) -> None:
     """In layout `slots` an append waits for a running sync; earlier, the loop waited, too."""
@@ -78,7 +78,7 @@ async def test_an_append_that_may_wait_for_a_sync_happens_outside_of_the_loop(
     ("plain", "aio", "options"),
     [(Book, AsyncBook, {}), (Wal, AsyncWal, {}), (Wal, AsyncWal, {"single_file": True})],
 )
-async def test_the_first_append_to_a_closed_log_happens_outside_of_the_loop(
+async def test_first_append_after_close_runs_in_a_thread(
     tmp_path: Path, plain: Any, aio: Any, options: dict[str, Any]
 ) -> None:
     """The first append syncs the open state of the log; earlier, the loop waited for the disk."""
@@ -125,7 +125,7 @@ async def test_tasks_share_syncs(path: Path, handle: Handle) -> None:
     assert handle.found(path) == list(range(2000))
 
 
-async def test_an_append_returns_when_its_own_record_is_durable(path: Path, handle: Handle) -> None:
+async def test_append_returns_after_its_own_record_is_durable(path: Path, handle: Handle) -> None:
     witness = Witness(handle.make(path))
     async with handle.of(witness) as log:
 
@@ -160,7 +160,7 @@ async def test_many_are_appended_at_once(tmp_path: Path, kind: Handle) -> None:
             await log.append(1)
 
 
-def test_append_without_a_sync_leaves_it_to_the_caller(tmp_path: Path, kind: Handle) -> None:
+def test_append_with_sync_false_leaves_syncing_to_callers(tmp_path: Path, kind: Handle) -> None:
     with kind.plain.create(tmp_path / "log", durability="always") as log:
         first, second = log.append(b"1", sync=False), log.append(bytearray(b"2"), sync=False)
         assert not kind.is_reached(log, first)

@@ -50,9 +50,7 @@ async def test_a_cancelled_waiter_disturbs_no_other(path: Path, handle: Handle) 
     assert handle.found(path) == list(range(11))
 
 
-async def test_all_waiters_cancelled_leave_a_log_that_syncs_again(
-    path: Path, handle: Handle
-) -> None:
+async def test_log_syncs_again_after_all_waiters_were_cancelled(path: Path, handle: Handle) -> None:
     plain = handle.make(path)
     async with handle.of(plain) as log:
         for first in range(0, 15, 5):
@@ -67,9 +65,7 @@ async def test_all_waiters_cancelled_leave_a_log_that_syncs_again(
 
 
 @pytest.mark.parametrize("handle", ["book", "wal", "ledger"], indirect=True)
-async def test_a_failed_sync_reaches_every_waiter_and_all_later_calls(
-    path: Path, handle: Handle
-) -> None:
+async def test_failed_sync_raises_for_waiters_and_later_calls(path: Path, handle: Handle) -> None:
     plain = handle.make(path)
     log = handle.of(plain)
     await log.append(b"fine")
@@ -168,7 +164,7 @@ async def test_a_cancelled_close_closes(path: Path, handle: Handle) -> None:
     await until(lambda: witness.plain.closed)
 
 
-async def test_a_ledger_closes_after_the_calls_that_wait_for_its_files(path: Path) -> None:
+async def test_ledger_closes_after_pending_file_calls(path: Path) -> None:
     witness: Any = Witness(Ledger.open(path, "a"), "has_data")
     ledger = AsyncLedger(witness)
     await ledger.append(b"1")
@@ -205,9 +201,7 @@ async def closed_meanwhile(handle: Any, witness: Witness, waiting: Any, queued: 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
 @pytest.mark.parametrize("end", ["aclose", "close"])
-def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
-    tmp_path: Path, kind: Handle, end: str
-) -> None:
+def test_finished_async_follower_closes_its_files(tmp_path: Path, kind: Handle, end: str) -> None:
     async def main() -> Any:
         async with kind.create(tmp_path, durability="manual") as log:
             await log.append(b"1")
@@ -227,9 +221,7 @@ def test_a_follower_that_is_at_its_end_lets_go_of_the_files(
     assert open_below == []
 
 
-async def test_a_reading_that_begins_after_the_end_reads_nothing(
-    tmp_path: Path, kind: Handle
-) -> None:
+async def test_late_read_after_a_followers_end_reads_nothing(tmp_path: Path, kind: Handle) -> None:
     async with kind.create(tmp_path, durability="manual") as log:
         await log.append(b"1")
         follower: Any = log.follow()

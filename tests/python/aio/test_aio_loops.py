@@ -31,7 +31,9 @@ async def test_logs_do_not_wait_for_each_other(path: Path, tmp_path: Path, handl
         await waits
 
 
-def test_one_loop_after_the_other_but_not_two_at_once(path: Path, handle: Handle) -> None:
+def test_async_handles_serve_consecutive_but_not_concurrent_loops(
+    path: Path, handle: Handle
+) -> None:
     log = handle.of(handle.make(path))
     used, may_end = threading.Event(), threading.Event()
 
@@ -136,7 +138,7 @@ def test_a_loop_that_ends_without_closing_leaves_nothing(path: Path, handle: Han
 
 
 @pytest.mark.parametrize("seconds", [0, 0.02])
-def test_a_process_ends_in_silence_whether_its_logs_are_closed_or_not(
+def test_process_exits_silently_with_open_or_closed_logs(
     tmp_path: Path, kind: Handle, seconds: float
 ) -> None:
     """Warnings as errors, asyncio in debug mode: all that may be left over at the end."""

@@ -39,9 +39,7 @@ DURABILITIES = [
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_the_loop_makes_no_call_that_syncs_or_looks_at_files(
-    path: Path, durability: Any
-) -> None:
+async def test_ledger_calls_that_block_run_in_a_thread(path: Path, durability: Any) -> None:
     witness: Any = Witness(
         Ledger.open(path, "a", durability=durability, batch_records=7, max_bytes=1 << 20)
     )
@@ -80,7 +78,7 @@ def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("durability", ["always", timedelta(milliseconds=1)])
-async def test_the_loop_goes_on_while_syncs_fetches_and_other_processes_take_their_time(
+async def test_loop_continues_during_slow_syncs_fetches_and_locks(
     path: Path, durability: Any
 ) -> None:
     """The test holds up each call for a thousand turns of the loop."""
@@ -218,7 +216,7 @@ async def test_flags_and_imports_are_synced_as_appends_are(path: Path) -> None:
         assert report.stored == 1 and store.store.unsynced_bytes == 0
 
 
-async def test_what_is_refused_is_raised_where_it_was_asked_for(path: Path) -> None:
+async def test_refused_event_raises_in_its_own_task(path: Path) -> None:
     async with AsyncEventStore.open(path, "x", durability="always") as store:
         good, bad = await asyncio.gather(
             store.append(note(0)),

@@ -57,9 +57,7 @@ def require(tool: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the options are those of GNU")
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("name", ["packed", "segments", "pier", "ledger"])
-def test_a_copy_by_another_tool_under_a_writer_has_a_beginning_or_says_what_it_is(
-    name: str, tool: str, tmp_path: Path
-) -> None:
+def test_foreign_copy_is_a_prefix_or_refused(name: str, tool: str, tmp_path: Path) -> None:
     """The tools choose the order. In any order, a copy has only appended records."""
     require(tool, tmp_path)
     kind, options = (Ledger, {"batch_bytes": 20_000}) if name == "ledger" else KINDS[name]
@@ -174,7 +172,7 @@ def test_errors_have_the_kinds_of_all_others(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 @pytest.mark.parametrize("name", [*KINDS, "ledger", "store"])
-def test_the_files_of_a_backup_have_the_permissions_of_the_logs(name: str, tmp_path: Path) -> None:
+def test_backup_files_keep_the_permissions_of_the_log(name: str, tmp_path: Path) -> None:
     """Earlier, only the owner could read the copy of a book and of all small files."""
     log, copy = tmp_path / "here" / "log", tmp_path / "there" / "log"
     log.parent.mkdir()
@@ -224,7 +222,7 @@ def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
         assert (report.bounds, report.new_records) == ((1, 3), 1)
 
 
-def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: Path) -> None:
+def test_pier_backup_remembers_transactions_of_its_epochs(tmp_path: Path) -> None:
     """Without the note next to the epochs, a repeated load after a restore appended again."""
 
     def load(pier: Pier, version: int) -> bool:
@@ -245,7 +243,7 @@ def test_a_backup_of_a_pier_knows_which_transactions_made_its_epochs(tmp_path: P
         assert copy.last == 10
 
 
-def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Path) -> None:
+def test_pier_backup_follows_dropped_epochs_and_consumers(tmp_path: Path) -> None:
     with Pier.create(tmp_path / "pier") as pier:
         for event in range(1, 6):
             pier.append(b"%d" % event)
@@ -265,7 +263,7 @@ def test_a_backup_of_a_pier_follows_what_it_drops_and_its_consumers(tmp_path: Pa
             pier.backup(tmp_path / "follows")
 
 
-def test_a_ledger_backs_itself_up_without_what_was_sent(tmp_path: Path) -> None:
+def test_ledger_backup_omits_sent_events(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger", "a", base="mine") as ledger:
         ledger.append_many([b"1", b"2"])
         ledger.backup(tmp_path / "copy")
@@ -306,7 +304,7 @@ def test_a_store_backs_itself_up(tmp_path: Path) -> None:
         store.backup(tmp_path / "more")
 
 
-def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_path: Path) -> None:
+def test_backup_skips_temporary_files_of_killed_writers(tmp_path: Path) -> None:
     """Earlier, backups had temporary files. The counter `next-events.tmp` is not temporary."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "events.tmp"):
@@ -321,7 +319,7 @@ def test_what_a_killed_writer_left_beside_its_small_files_is_in_no_backup(tmp_pa
     assert not beside & {".next-events.tmp", "settings.tmp"}
 
 
-def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
+def test_ledger_backup_includes_dead_letters(tmp_path: Path) -> None:
     """Earlier, backups had no dead letters, the only copy of refused events."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "clicks"):
@@ -342,7 +340,7 @@ def test_the_dead_letters_of_a_ledger_are_in_its_backup(tmp_path: Path) -> None:
         assert [record.payload for record in snapshot] == [b"waits", b"events"]
 
 
-def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) -> None:
+def test_backup_includes_events_refused_and_replayed_during_it(tmp_path: Path) -> None:
     """The event leaves its file before the copy, and enters another file after it."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     with Ledger.open(log, "a") as ledger:
@@ -365,7 +363,7 @@ def test_what_is_refused_and_replayed_under_a_backup_is_in_it(tmp_path: Path) ->
         assert [record.payload for record in snapshot] == [b"one", b"two"]
 
 
-def test_what_a_ledger_has_committed_is_in_its_backup(tmp_path: Path) -> None:
+def test_ledger_backup_includes_committed_transactions(tmp_path: Path) -> None:
     """Earlier, the backup failed, because the folder of the note was missing."""
     with Ledger.open(tmp_path / "ledger", "a") as ledger:
         with ledger.transactions.stage("job", 0, 1) as file:
@@ -391,7 +389,7 @@ def test_the_command_says_what_it_copied(
     assert "is the log itself" in capsys.readouterr().err
 
 
-def test_the_index_of_a_copy_that_was_written_goes_with_its_events(tmp_path: Path) -> None:
+def test_backup_replaces_the_index_of_a_changed_copy(tmp_path: Path) -> None:
     """Earlier, the next backup kept the index, and queries did not find stored events."""
     source, target = tmp_path / "store", tmp_path / "copy"
     with EventStore.open(source, "a") as store:

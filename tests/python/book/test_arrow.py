@@ -63,7 +63,7 @@ def test_an_empty_book_is_an_empty_table(empty: Book) -> None:
     assert pa.table(empty).num_rows == 0 and pa.table(empty).schema == SCHEMA
 
 
-def test_duckdb_queries_a_book_three_times_in_one_query(book: Book) -> None:
+def test_duckdb_reads_a_book_three_times_per_query(book: Book) -> None:
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as db:
         db.register("deeds", book)
@@ -104,7 +104,7 @@ def rows(stream: object) -> list[int]:
     return [pa.record_batch(batch).num_rows for batch in stream]  # type: ignore[attr-defined]
 
 
-def test_batches_hold_at_most_batch_rows_and_end_at_batch_bytes(empty: Book) -> None:
+def test_batches_respect_batch_rows_and_batch_bytes(empty: Book) -> None:
     empty.append_many([b"deed"] * 10)
     assert rows(empty.batches(batch_rows=4)) == [4, 4, 2]
     assert rows(empty.batches(3, 9, batch_rows=5)) == [5, 1]
@@ -137,7 +137,7 @@ def test_batches_of_other_sizes_and_columns_are_refused(book: Book, wrong, error
         book.batches(**wrong)
 
 
-def test_a_stream_of_batches_can_be_had_once_also_after_its_begin(book: Book) -> None:
+def test_batch_stream_exports_only_once_even_when_started(book: Book) -> None:
     stream = book.batches(batch_rows=2)
     assert pa.record_batch(next(stream)).num_rows == 2
     assert pa.table(stream)["event"].to_pylist() == [13]
@@ -146,7 +146,7 @@ def test_a_stream_of_batches_can_be_had_once_also_after_its_begin(book: Book) ->
     assert list(stream) == []
 
 
-def test_damage_reaches_every_consumer_as_an_error_with_its_place(damaged: Path) -> None:
+def test_every_arrow_consumer_raises_damage_with_its_place(damaged: Path) -> None:
     polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
     with Book.open(damaged) as book:
         for consume in (
@@ -177,7 +177,7 @@ TEXT = [pa.string(), pa.large_string(), pa.string_view()]
 
 
 @pytest.mark.parametrize("kind", BINARY + TEXT, ids=str)
-def test_arrays_of_every_binary_and_string_type_are_appended(empty: Book, kind) -> None:
+def test_book_appends_every_binary_and_string_arrow_type(empty: Book, kind) -> None:
     values = ["one", "", "a text of more than twelve bytes"]
     if kind in BINARY:
         values = [value.encode() for value in values]
@@ -276,7 +276,7 @@ def test_a_producer_may_append_to_the_same_book(empty: Book) -> None:
     assert [len(jam) for jam in empty.payloads()] == [5, 300_000] * 3
 
 
-def test_a_large_table_survives_the_way_in_and_out(empty: Book) -> None:
+def test_large_arrow_table_survives_a_round_trip(empty: Book) -> None:
     jams = pa.array(b"%d" % number * (number % 7) for number in range(300_000))
     assert span(empty.append_many(jams)) == (1, 300_001)
     assert pa.table(empty)["jam"].combine_chunks() == jams

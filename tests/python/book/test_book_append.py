@@ -46,7 +46,7 @@ def jams(book: Book) -> list[bytes]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_every_bytes_like_object_is_stored_as_its_bytes(book: Book, given, stored) -> None:
+def test_bytes_like_objects_are_stored_as_their_bytes(book: Book, given, stored) -> None:
     assert book.append(given) == 1
     assert span(book.append_many([given, given])) == (2, 4)
     assert span(book.append_many((given,), atomic=True)) == (4, 5)
@@ -75,7 +75,7 @@ def test_numpy_arrays_are_stored_by_their_memory(book: Book) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["text", 5, None, 1.5, [b"list"], object()], ids=repr)
-def test_text_and_numbers_are_refused_and_nothing_is_stored(book: Book, wrong: object) -> None:
+def test_text_and_number_payloads_are_refused(book: Book, wrong: object) -> None:
     for append in (
         book.append,
         book.commit,
@@ -87,7 +87,7 @@ def test_text_and_numbers_are_refused_and_nothing_is_stored(book: Book, wrong: o
     assert len(book) == 0
 
 
-def test_a_payload_in_place_of_an_iterable_of_them_is_refused(book: Book) -> None:
+def test_single_payload_instead_of_an_iterable_is_refused(book: Book) -> None:
     for wrong in (b"bytes", bytearray(b"bytes"), "text", 5):
         for append in (book.append_many, partial(book.append_many, atomic=True)):
             with pytest.raises(TypeError):
@@ -96,7 +96,7 @@ def test_a_payload_in_place_of_an_iterable_of_them_is_refused(book: Book) -> Non
 
 
 @pytest.mark.parametrize("mugs", [[1], [1, 2, 3]], ids=["fewer", "more"])
-def test_a_batch_with_another_number_of_mugs_is_refused(book: Book, mugs: list[int]) -> None:
+def test_batch_with_a_different_mug_count_is_refused(book: Book, mugs: list[int]) -> None:
     with pytest.raises(InvalidArgumentError, match="more"):
         book.append_many([b"a", b"b"], mugs, atomic=True)
     assert len(book) == 0
@@ -122,7 +122,7 @@ def test_what_came_before_an_error_is_durable(path: Path) -> None:
         assert (jams(book), book.durable_last) == ([b"a", b"b"], 2)
 
 
-def test_an_iterable_that_appends_to_the_same_book_does_not_deadlock(book: Book) -> None:
+def test_iterable_appending_to_its_own_book_avoids_deadlock(book: Book) -> None:
     def greedy() -> Iterator[bytes]:
         for number in range(20_000):
             if number % 5000 == 0:

@@ -46,7 +46,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_a_signal_handler_may_use_the_follower_that_waits(path: Path, run_child) -> None:
+def test_signal_handler_may_use_a_waiting_follower(path: Path, run_child) -> None:
     code = """
 import os, signal, sys, threading, deedbook
 book = deedbook.Book.create(sys.argv[1])

@@ -78,7 +78,7 @@ def test_progress_may_use_the_book_that_is_checked(big: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_control_c_ends_a_check_without_a_progress_function(big: Path, run_child) -> None:
+def test_ctrl_c_ends_verify_without_a_progress_function(big: Path, run_child) -> None:
     code = """
 import collections, itertools, signal, sys, deedbook
 signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -12,7 +12,7 @@ from deedbook import AlreadyExistsError, Book, ClosedError, Durability, InvalidA
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
 
-def test_mode_a_makes_and_reopens_and_mode_x_makes(path: Path) -> None:
+def test_mode_a_creates_or_reopens_and_x_creates(path: Path) -> None:
     for last in (1, 2):
         with Book.open(path, "a") as book:
             assert (book.append(b"deed"), book.mode) == (last, "a")
@@ -51,7 +51,7 @@ def test_the_durability_is_told_as_it_was_given(path: Path, durability: str) -> 
         assert book.durability == durability
 
 
-def test_the_properties_of_an_empty_and_of_a_filled_book(path: Path) -> None:
+def test_book_properties_match_empty_and_filled_books(path: Path) -> None:
     with Book.create(path, epoch=100) as book:
         assert (book.bounds, book.epoch, book.last, book.end, len(book)) == (None, 100, 100, 16, 0)
         assert book.append(b"deed") == 101
@@ -70,7 +70,7 @@ def test_the_repr_names_path_state_and_mode(path: Path) -> None:
     assert "closed" in repr(book)
 
 
-def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: Path) -> None:
+def test_second_close_passes_and_closed_books_refuse_calls(path: Path) -> None:
     book = Book.create(path)
     book.append(b"deed")
     book.close()
@@ -107,7 +107,7 @@ def test_closing_twice_is_fine_and_every_call_on_a_closed_book_is_refused(path: 
 
 
 @posix
-def test_new_files_have_the_mode_asked_for_less_the_umask(tmp_path: Path) -> None:
+def test_new_files_get_file_mode_minus_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         Book.create(tmp_path / "default").close()
@@ -121,7 +121,7 @@ def test_new_files_have_the_mode_asked_for_less_the_umask(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
-def test_a_path_that_is_not_utf8_comes_back_as_it_was_given(tmp_path: Path) -> None:
+def test_non_utf8_path_is_returned_unchanged(tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
     with Book.create(path) as book:
         book.append(b"deed")

@@ -31,7 +31,7 @@ def test_a_deed_is_read_by_its_number(book: Book) -> None:
 
 
 @pytest.mark.parametrize("event", [0, 10, 16, -6, -11, -12, -100, 2**63, 2**64, 2**100, -(2**100)])
-def test_a_number_that_the_log_does_not_have_is_an_index_error(book: Book, event: int) -> None:
+def test_missing_event_number_raises_index_error(book: Book, event: int) -> None:
     for read in (book.read, book.__getitem__):
         with pytest.raises(OutOfRangeError):
             read(event)
@@ -74,7 +74,7 @@ def test_slices_go_by_event_number_and_are_clipped(
     assert 11 <= deeds.start <= deeds.stop <= 16
 
 
-def test_a_range_is_iterable_again_and_again_and_does_not_grow(book: Book) -> None:
+def test_range_repeats_iteration_and_does_not_grow(book: Book) -> None:
     deeds = book[14:]
     assert events(deeds) == events(deeds) == [14, 15]
     book.append(b"six")

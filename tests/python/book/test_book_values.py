@@ -39,13 +39,13 @@ def test_deeds_that_differ_are_not_equal(other: object) -> None:
         assert deed < deed  # type: ignore[operator]
 
 
-def test_a_deed_without_a_number_and_without_a_payload() -> None:
+def test_deed_allows_no_number_and_no_payload() -> None:
     deed = Deed(None, 0, b"")
     assert deed.event is None and len(deed) == 0
     assert deed != Deed(0, 0, b"")
 
 
-def test_the_repr_of_a_deed_is_short_and_can_be_read_back() -> None:
+def test_deed_repr_is_short_and_evaluates_back() -> None:
     for deed in (Deed(1, 2, b"j\0\"'\\\xff"), Deed(None, 0, b"")):
         assert eval(repr(deed)) == deed
     assert len(repr(Deed(1, 2, bytes(100_000)))) < 300
@@ -67,7 +67,7 @@ def test_a_wrong_field_is_refused_and_changes_nothing(book: Book, wrong: dict[st
     assert book.meta == Book.open(book.path).meta == before
 
 
-def test_what_holds_a_file_cannot_be_pickled_or_copied(book: Book) -> None:
+def test_file_handles_refuse_pickle_and_copy(book: Book) -> None:
     handles = [
         book,
         book[:],
@@ -83,7 +83,7 @@ def test_what_holds_a_file_cannot_be_pickled_or_copied(book: Book) -> None:
                 copied(handle)
 
 
-def test_classes_without_a_constructor_cannot_be_made_or_subclassed() -> None:
+def test_final_classes_refuse_construction_and_subclassing() -> None:
     for made in (Book, Log):
         with pytest.raises(TypeError):
             made()

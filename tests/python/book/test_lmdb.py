@@ -38,7 +38,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "env"
 
 
-def test_an_environment_comes_over_with_a_report_and_goes_back(
+def test_lmdb_environment_migrates_with_report_and_exports_back(
     source: Path, tmp_path: Path
 ) -> None:
     before, told = tree(source), list[tuple[int, int]]()
@@ -109,7 +109,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_ctrl_c_ends_it_after_a_batch_without_a_traceback(
+def test_ctrl_c_ends_lmdb_migration_without_a_traceback(
     source: Path, tmp_path: Path, run_child: Any
 ) -> None:
     done = run_child(INTERRUPTED, "migrate", source, tmp_path / "dest")

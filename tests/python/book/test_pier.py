@@ -231,7 +231,7 @@ def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
     assert deedbook_cli("verify", zod)[0].strip() == f"{zod}: ok, 1 epoch, 4 deeds, events 6..9"
 
 
-def test_many_epochs_need_no_higher_limit_of_files_in_the_shell(tmp_path: Path) -> None:
+def test_pier_raises_soft_file_limit_for_many_epochs(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     with Pier.create(tmp_path / "zod") as pier:
         for _ in range(40):
@@ -269,7 +269,7 @@ def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) 
     assert "are missing" in deedbook_cli("append", zod, code=2, stdin=b"[1]\n")[1]
 
 
-def test_jams_are_read_from_files_and_as_files_in_any_epoch(tmp_path: Path) -> None:
+def test_pier_epochs_append_and_read_payload_files(tmp_path: Path) -> None:
     with Pier.create(tmp_path / "zod") as pier:
         assert pier.append_from(io.BytesIO(b"first"), mug=7) == 1
         pier.roll()

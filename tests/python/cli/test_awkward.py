@@ -73,7 +73,7 @@ sys.meta_path.insert(0, Finder())
 @posix
 @pytest.mark.parametrize("way", [["-c", COMMAND], ["-m", "deedbook"]], ids=["script", "module"])
 @pytest.mark.parametrize("name", ["_core", "_methods", "_cli", "_cli.output"])
-def test_ctrl_c_while_the_modules_of_the_package_load_is_one_line(
+def test_ctrl_c_during_package_import_prints_one_line(
     name: str, way: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS.format(name=f"deedbook.{name}"))
@@ -217,7 +217,7 @@ def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
 
 
 @posix
-def test_the_secret_of_a_cluster_is_in_no_argument(
+def test_cluster_secret_is_absent_from_process_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyspark")

@@ -62,7 +62,7 @@ def test_version_names_program_and_version() -> None:
     assert ok("--version").decode() == f"deedbook {package.__version__}\n"
 
 
-def test_every_command_has_its_help_and_the_main_help_the_exit_codes() -> None:
+def test_help_covers_every_command_and_all_exit_codes() -> None:
     """Only the module of the chosen command is imported: each command needs a row in the table."""
     main = ok("--help").decode()
     assert "exit codes:" in main
@@ -124,7 +124,7 @@ def test_options_may_stand_between_positional_arguments(tmp_path: Path, book: Pa
         (["verify"], "rich"),
     ],
 )
-def test_a_command_loads_nothing_that_it_does_not_need(
+def test_command_imports_only_the_modules_it_needs(
     book: Path, words: list[str], module: str
 ) -> None:
     code = (
@@ -149,7 +149,7 @@ def test_a_command_loads_nothing_that_it_does_not_need(
         ),
     ],
 )
-def test_what_a_command_needs_and_is_not_there_is_named(
+def test_missing_dependency_of_a_command_is_named(
     tmp_path: Path, modules: str, words: str, said: str
 ) -> None:
     if "zstd" in modules:
@@ -167,7 +167,7 @@ def test_what_a_command_needs_and_is_not_there_is_named(
     assert sorted(os.listdir(tmp_path)) == ["book", "spool"]
 
 
-def test_debug_shows_the_traceback_and_keeps_the_exit_code(tmp_path: Path) -> None:
+def test_debug_mode_prints_traceback_and_keeps_exit_code(tmp_path: Path) -> None:
     done = deedbook("info", tmp_path / "none", env={"DEEDBOOK_DEBUG": "1"})
     assert done.returncode == 2
     assert b"Traceback" in done.stderr and b"deedbook: " in done.stderr
@@ -200,7 +200,7 @@ def test_cat_prints_the_selected_events(book: Path, args: Sequence[str], events:
     assert ok("cat", book, "--raw", *args).decode().split() == list(events)
 
 
-def test_cat_has_three_forms_and_says_what_there_is(book: Path) -> None:
+def test_cat_prints_three_forms_and_reports_missing_events(book: Path) -> None:
     assert ok("cat", book, "2:4").decode() == "2\t2\n3\t3\n"
     assert ok("cat", book, "2:4", "--raw") == b"2\n3\n"
     three = b'{"event":3,"mug":0,"jam":"3"}\n'
@@ -227,7 +227,7 @@ def test_cat_shows_mugs_and_binary_payloads(tmp_path: Path) -> None:
     ("log_format", "places", "key"),
     [("book", [1, 2, 3, 4, 5], "jam"), ("wal", [0, 17, 30, 38, 48], "payload")],
 )
-def test_bytes_that_are_no_json_are_appended_and_shown_without_driving_the_terminal(
+def test_non_json_lines_are_appended_and_printed_escaped(
     path: Path, log_format: str, places: list[int], key: str
 ) -> None:
     lines = [b"\xff\x1b[2Ja\tb\r", "grün".encode(), b"", b"\xff\xfe"]
@@ -264,7 +264,7 @@ def test_cat_of_a_large_payload_is_complete(path: Path) -> None:
 # -- append ---------------------------------------------------------------------------------------
 
 
-def test_append_makes_a_book_and_takes_the_bytes_of_each_line(
+def test_append_creates_a_book_with_each_lines_bytes(
     tmp_path: Path, packed: Callable[..., bytes]
 ) -> None:
     book = tmp_path / "book"
@@ -276,7 +276,7 @@ def test_append_makes_a_book_and_takes_the_bytes_of_each_line(
     assert (book / "book.log").read_bytes() == packed(line.encode() for line in lines)
 
 
-def test_append_of_nothing_makes_an_empty_book_and_quiet_says_errors_alone(path: Path) -> None:
+def test_empty_append_creates_book_and_quiet_hides_success(path: Path) -> None:
     ok("append", "-q", path, os.devnull)
     assert json.loads(ok("info", path, "--json"))["bounds"] is None and ok("cat", path) == b""
     assert deedbook("append", "-q", path, stdin=b"1\n").stderr == b""
@@ -285,7 +285,7 @@ def test_append_of_nothing_makes_an_empty_book_and_quiet_says_errors_alone(path:
 
 # test_json_lines.py tests which lines are not JSON.
 @pytest.mark.parametrize("bad", [b"{", "1".encode("utf-16"), b"[" * 200_000])
-def test_the_first_bad_line_ends_an_append_on_request(tmp_path: Path, bad: bytes) -> None:
+def test_first_bad_line_stops_append_on_request(tmp_path: Path, bad: bytes) -> None:
     book = tmp_path / "book"
     done = deedbook("append", book, "--json", "--stop-at-bad", stdin=b"1\n2\n" + bad + b"\n4\n")
     assert "line 3 of standard input is not JSON" in complaint(done, 2)
@@ -301,7 +301,7 @@ def test_the_first_bad_line_ends_an_append_on_request(tmp_path: Path, bad: bytes
         ("wal", {"first_lsn": 27, "end": 54, "durable_end": 54}),
     ],
 )
-def test_bad_lines_are_left_out_named_and_put_aside(
+def test_bad_lines_are_skipped_reported_and_put_aside(
     path: Path, tmp_path: Path, log_format: str, own: dict[str, int]
 ) -> None:
     text = b"1\nno\n2\n\n3\n"
@@ -361,7 +361,7 @@ def test_a_line_over_the_limit_is_refused(tmp_path: Path, line: bytes) -> None:
     ok(*args, stdin=b"x" * 1_000 + b"\n")
 
 
-def test_append_into_a_torn_log_cuts_the_tail_and_says_so(
+def test_append_reports_truncating_the_tail_of_torn_logs(
     tmp_path: Path, packed: Callable[..., bytes]
 ) -> None:
     book = make_book(tmp_path / "book", TORN)
@@ -424,7 +424,7 @@ def test_resume_does_not_count_bad_lines(tmp_path: Path) -> None:
 # -- info, verify, repair, salvage ----------------------------------------------------------------
 
 
-def test_a_salvage_puts_stubs_in_the_place_of_lost_deeds(
+def test_salvage_with_keep_numbers_puts_stubs_for_losses(
     tmp_path: Path, packed: Callable[..., bytes]
 ) -> None:
     book, wal = tmp_path / "book", tmp_path / "wal"
@@ -441,7 +441,7 @@ def test_a_salvage_puts_stubs_in_the_place_of_lost_deeds(
     assert "--keep-numbers is for books" in complaint(deedbook(*asked, wal, tmp_path / "no"), 2)
 
 
-def test_info_of_a_book_is_a_row_for_each_fact(book: Path) -> None:
+def test_book_info_prints_one_row_per_fact(book: Path) -> None:
     info = json.loads(ok("info", book, "--json"))
     assert (info["epoch"], info["durable_event"]) == (0, 5)
     assert info["meta"] == {"who": None, "version": None, "life": None, "fake": None}
@@ -467,7 +467,7 @@ def test_info_shows_metadata(book: Path) -> None:
     assert b"version 3, life 7, fake yes" in ok("info", book)
 
 
-def test_a_torn_log_is_read_up_to_its_end_and_only_verify_complains(tmp_path: Path) -> None:
+def test_torn_log_is_readable_and_only_verify_fails(tmp_path: Path) -> None:
     book = make_book(tmp_path / "book", TORN)
     info = json.loads(ok("info", book, "--json"))
     assert (info["recovery"]["verdict"], info["bounds"]) == ("torn", [1, 2])
@@ -482,7 +482,7 @@ def test_a_torn_log_is_read_up_to_its_end_and_only_verify_complains(tmp_path: Pa
     assert snapshot(book) == {"book.log": TORN}
 
 
-def test_verify_checks_every_book_and_exits_with_the_worst(tmp_path: Path, book: Path) -> None:
+def test_verify_checks_all_logs_and_exits_with_worst(tmp_path: Path, book: Path) -> None:
     torn, wal = make_book(tmp_path / "torn", TORN), tmp_path / "wal"
     ok("append", "--format", "wal", wal, stdin=b"1\n")
     assert ok("verify", book, wal).decode().count(": ok, ") == 2
@@ -497,7 +497,7 @@ def test_verify_checks_every_book_and_exits_with_the_worst(tmp_path: Path, book:
     assert reports[1]["error"]["kind"] == "missing"
 
 
-def test_a_salvage_of_a_book_says_the_new_numbers(tmp_path: Path) -> None:
+def test_salvage_reports_new_numbers_of_a_book(tmp_path: Path) -> None:
     source, target = make_book(tmp_path / "broken", MIDCORRUPT), tmp_path / "rescued"
     assert json.loads(outputs("salvage", source, target, "--json", code=1)[0])["renumbered"] is True
     assert payloads(target) == [JAMS[0], JAMS[2]]
@@ -538,7 +538,7 @@ def make_places(top: Path) -> dict[str, str]:
     return said
 
 
-def test_what_is_no_log_is_told_in_one_line_and_left_as_it_is(tmp_path: Path) -> None:
+def test_non_logs_print_one_line_and_stay_unchanged(tmp_path: Path) -> None:
     top, creatable = tmp_path / "top", ("none", "a\nb\x1b[2J", "empty")
     top.mkdir()
     places = make_places(top)
@@ -577,7 +577,7 @@ def test_a_place_that_cannot_be_written_is_2(tmp_path: Path) -> None:
     os.name == "posix" and os.geteuid() == 0 and sys.platform != "linux",
     reason="root may write everywhere",
 )
-def test_a_read_only_book_can_be_read_but_not_appended_to(tmp_path: Path) -> None:
+def test_read_only_book_is_readable_but_refuses_appends(tmp_path: Path) -> None:
     book = make_book(tmp_path / "book", GOOD)
     (book / "book.log").chmod(0o444)
     book.chmod(0o555)
@@ -618,7 +618,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
     [pytest.param(">/dev/full", "No space", marks=linux), (">&-", "closed")],
 )
 @pytest.mark.parametrize("words", [["cat"], ["cat", "--raw"], ["info"], ["verify"]])
-def test_a_full_or_closed_standard_output_is_one_line(
+def test_full_or_closed_stdout_prints_one_line(
     book: Path, where: str, said: str, words: list[str]
 ) -> None:
     assert said in complaint(shell(where, *words, book), 2)

@@ -39,7 +39,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
 
 
 @POSIX
-def test_standard_output_in_a_file_gets_the_page_and_is_still_a_link(tmp_path: Path) -> None:
+def test_report_on_redirected_stdout_keeps_the_link(tmp_path: Path) -> None:
     links = tmp_path / "dev"
     links.mkdir()
     (links / "stdout").symlink_to("/dev/fd/1")  # as /dev/stdout, which is not put at risk here
@@ -74,7 +74,7 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
         os.umask(mask)
 
 
-def test_a_name_may_be_as_long_as_the_system_allows(
+def test_output_names_may_have_the_systems_maximum_length(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with Wal.create(tmp_path / "wal") as wal:

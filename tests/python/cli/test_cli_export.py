@@ -118,7 +118,7 @@ def test_payloads_as_json_and_text(logs: Path, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_a_file_that_is_sent_meanwhile_is_no_error(
+def test_export_ignores_files_sent_during_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Ledger.open(tmp_path / "log", "a", batch_records=1) as ledger:
@@ -137,7 +137,7 @@ def test_a_file_that_is_sent_meanwhile_is_no_error(
     assert len(rows_of(file)) == 1
 
 
-def test_damage_leaves_no_file_unless_it_is_passed_over(tmp_path: Path) -> None:
+def test_damaged_export_leaves_no_file_without_skip_corrupt(tmp_path: Path) -> None:
     with Book.create(tmp_path / "log") as book:
         book.append_many([b"one", b"two", b"three"])
     log = tmp_path / "log" / "book.log"
@@ -165,7 +165,7 @@ def test_what_cannot_be_exported_is_one_line(logs: Path, tmp_path: Path) -> None
     assert os.listdir(tmp_path) == []
 
 
-def test_an_export_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:
+def test_export_memory_is_constant_in_log_length(tmp_path: Path) -> None:
     """200 MB of payloads with a smaller limit of the address space."""
     resource = pytest.importorskip("resource", reason="needs POSIX")
     with Book.create(tmp_path / "log", durability="none") as book:
@@ -246,7 +246,7 @@ def below(value: Any) -> Iterator[str]:
             yield from below(one)
 
 
-def test_the_help_of_info_names_the_keys_of_each_format(logs: Path, tmp_path: Path) -> None:
+def test_info_help_names_all_keys_per_format(logs: Path, tmp_path: Path) -> None:
     text = ok("info", "--help").decode()
     common, *parts = re.split(
         r"(?m)^  (book|pier|wal|ledger|nostr) ", text.split("--json there")[1]
@@ -270,7 +270,7 @@ def test_the_help_of_info_names_the_keys_of_each_format(logs: Path, tmp_path: Pa
     assert set(found["book"]) - set(facts) == {"transactions", "staged"}
 
 
-def test_without_a_file_json_lines_go_to_standard_output(logs: Path) -> None:
+def test_export_without_file_prints_json_lines(logs: Path) -> None:
     rows = [json.loads(line) for line in ok("export", logs / "wal").splitlines()]
     assert [row["payload"].encode() for row in rows] == PAYLOADS
     events = [json.loads(line) for line in ok("export", logs / "nostr").splitlines()]

@@ -247,7 +247,7 @@ def test_what_was_saved_is_described_printed_and_salvaged(
 # -- damage ---------------------------------------------------------------------------------------
 
 
-def test_damage_is_found_read_around_and_left_out_of_a_copy(
+def test_damage_is_reported_skipped_and_omitted_from_copies(
     kind: Kind, log: Path, tmp_path: Path
 ) -> None:
     begins = [begin_of(log, number) for number in (100, 150)]
@@ -361,7 +361,7 @@ def test_a_repair_reports_a_loss_and_keeps_it(kind: Kind, log: Path) -> None:
     assert said in deedbook("verify", log).stdout.decode()
 
 
-def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(kind: Kind, log: Path) -> None:
+def test_commands_report_a_loss_of_unknown_size(kind: Kind, log: Path) -> None:
     edge = begin_of(log, 150)
     note = f"records 0\nfirst 151\noffset {edge}\n"
     (mark,) = (log if log.is_dir() else log.parent).rglob("mark")
@@ -373,9 +373,7 @@ def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(kind: Kind, log: Path
     assert line.endswith(" 1"), line
 
 
-def test_cat_shows_payloads_as_json_values_text_or_base64(
-    kind: Kind, path: Path, tmp_path: Path
-) -> None:
+def test_cat_prints_payloads_as_json_text_or_base64(kind: Kind, path: Path, tmp_path: Path) -> None:
     lines = b'{"n":1.10}\n"\\n"\n12345678901234567890123\n'
     ok("append", "--format", kind.name, *kind.options, path, stdin=lines)
     shown = ok("cat", path, "--json", "--payload", "json").decode().splitlines()
@@ -419,7 +417,7 @@ def test_append_takes_compressed_lines_from_files_and_pipes(
         assert said in told and "standard input" in told
 
 
-def test_a_little_input_makes_much_and_is_read_in_pieces(path: Path, tmp_path: Path) -> None:
+def test_small_compressed_input_is_expanded_in_pieces(path: Path, tmp_path: Path) -> None:
     line = b'"' + b"a" * 1022 + b'"\n'
     (tmp_path / "input").write_bytes(gzip.compress(line * 50_000))
     assert (tmp_path / "input").stat().st_size < 1 << 18
@@ -427,9 +425,7 @@ def test_a_little_input_makes_much_and_is_read_in_pieces(path: Path, tmp_path: P
     assert json.loads(deedbook("info", path, "--json").stdout)["records"] == 50_000
 
 
-def test_info_and_stats_take_several_logs_and_go_on_after_a_bad_one(
-    kind: Kind, path: Path, tmp_path: Path
-) -> None:
+def test_info_and_stats_continue_after_a_bad_log(kind: Kind, path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     for log, lines in ((path, b"1\n2\n"), (other, b"3\n")):
         ok("append", "--format", kind.name, *kind.options, log, stdin=lines)

@@ -108,7 +108,7 @@ def test_the_finished_files_are_one_arrow_table(spool: Path) -> None:
         pa.table(snapshot)
 
 
-def test_batches_raise_at_damage_or_note_it_with_its_file(spool: Path) -> None:
+def test_ledger_batches_raise_or_note_damage_with_file(spool: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     begin = damage(spool / "9-events")
     with package.open(spool) as snapshot:
@@ -120,7 +120,7 @@ def test_batches_raise_at_damage_or_note_it_with_its_file(spool: Path) -> None:
         assert [noted.offset for noted in stream.damages] == [begin]
 
 
-def test_opening_to_append_goes_on_with_the_ledger_that_is_there(tmp_path: Path) -> None:
+def test_open_for_append_continues_an_existing_ledger(tmp_path: Path) -> None:
     path = tmp_path / "new"
     with pytest.raises(InvalidArgumentError, match='"ledger"'):
         package.open(path, "a")
@@ -180,7 +180,7 @@ def test_names_alone_make_no_ledger(tmp_path: Path) -> None:
     assert formats.detect(tmp_path) == "wal"
 
 
-def test_the_base_says_that_what_is_damaged_is_a_ledger(spool: Path) -> None:
+def test_base_option_identifies_a_damaged_ledger(spool: Path) -> None:
     for file in spool.iterdir():
         file.write_bytes(b"\xff" * 100)
     assert formats.detect(spool) is None
@@ -188,7 +188,7 @@ def test_the_base_says_that_what_is_damaged_is_a_ledger(spool: Path) -> None:
     assert "no log there" in complaint(deedbook("verify", spool, "--base", "clicks"), 2)
 
 
-def test_two_ledgers_in_one_directory_must_be_told_apart(spool: Path, tmp_path: Path) -> None:
+def test_two_ledgers_per_directory_need_a_base(spool: Path, tmp_path: Path) -> None:
     file_of(spool, 0, [b"1", b"2"], "clicks")
     for call in (package.open, Ledger.open):
         with pytest.raises(InvalidArgumentError, match="clicks, events: say which"):
@@ -210,7 +210,7 @@ def test_two_ledgers_in_one_directory_must_be_told_apart(spool: Path, tmp_path: 
     assert "a file of the base" in complaint(deedbook("cat", spool / "2-events", "--base", "x"), 2)
 
 
-def test_a_wal_and_a_ledger_in_one_directory_are_refused(spool: Path) -> None:
+def test_wal_and_ledger_in_one_directory_are_refused(spool: Path) -> None:
     (spool / f"{0:020d}.wal").write_bytes(b"")
     for words in (["info"], ["cat"], ["verify"]):
         said = complaint(deedbook(*words, spool), 2)
@@ -221,7 +221,7 @@ def test_a_wal_and_a_ledger_in_one_directory_are_refused(spool: Path) -> None:
 # -- info -----------------------------------------------------------------------------------------
 
 
-def test_info_counts_what_waits_and_says_what_is_wrong(spool: Path) -> None:
+def test_ledger_info_counts_unsent_records_and_reports_damage(spool: Path) -> None:
     damage(spool / "9-events")
     file_of(spool, 11, [])
     with Ledger.open(spool, "a") as ledger:
@@ -261,7 +261,7 @@ def test_info_counts_what_was_set_aside(spool: Path) -> None:
 # -- cat ------------------------------------------------------------------------------------------
 
 
-def test_cat_prints_events_in_the_order_in_which_they_are_sent(spool: Path) -> None:
+def test_cat_prints_events_in_sending_order(spool: Path) -> None:
     assert ok("cat", spool, "--raw").split(b"\n")[:-1] == ALL
     assert ok("cat", spool, "--null").split(b"\0")[:-1] == ALL
     with Ledger.open(spool, "a") as ledger:
@@ -306,7 +306,7 @@ def test_tail_follows_a_ledger_through_its_files(tmp_path: Path) -> None:
         assert (done.returncode, got, done.stdout) == (130, sent[9:], b"")
 
 
-def test_cat_ends_at_damage_and_skips_it_on_request(spool: Path) -> None:
+def test_ledger_cat_stops_at_damage_or_skips_it(spool: Path) -> None:
     at = damage(spool / "9-events")
     done = deedbook("cat", spool, "--raw")
     assert done.returncode == 1 and done.stdout.splitlines() == ALL[:4]
@@ -347,7 +347,7 @@ def test_cat_leaves_out_what_is_being_written(spool: Path) -> None:
     assert ok("cat", spool, "--raw").splitlines() == [*ALL, b"being written"]
 
 
-def test_a_file_that_was_sent_meanwhile_is_passed_over(spool: Path) -> None:
+def test_snapshot_skips_files_sent_after_its_opening(spool: Path) -> None:
     with package.open(spool) as snapshot, package.open(spool / "9-events") as one:
         (spool / "9-events").unlink()
         assert list(snapshot.payloads()) == events(2) + events(10)
@@ -421,7 +421,7 @@ def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
 # -- missing features of a ledger -----------------------------------------------------------------
 
 
-def test_what_is_not_for_ledgers_or_for_ledgers_alone_is_said(spool: Path, path: Path) -> None:
+def test_unsupported_ledger_commands_and_options_are_refused(spool: Path, path: Path) -> None:
     ok("append", path, stdin=b"1\n")
     logs_only = "holds a ledger, this is for write-ahead logs"
     for words, said in (

@@ -38,7 +38,7 @@ each_format = pytest.mark.parametrize("log_format", ["book", "wal"])
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @each_format
-def test_an_interrupted_append_ends_at_the_edge_of_a_commit(
+def test_interrupted_append_stops_at_a_commit_boundary(
     tmp_path: Path, number: signal.Signals, log_format: str
 ) -> None:
     log, last = tmp_path / "log", b"3\n" if log_format == "book" else b"27\n"
@@ -67,7 +67,7 @@ def test_an_interrupted_append_tells_its_state_as_json(tmp_path: Path) -> None:
     assert (result["ok"], result["interrupted"], result["durable_event"]) == (False, True, 1)
 
 
-def test_a_slow_producer_gets_its_acks_without_filling_a_batch(tmp_path: Path) -> None:
+def test_slow_producer_gets_acks_before_a_full_batch(tmp_path: Path) -> None:
     with running("append", tmp_path / "book", "--acks", "--batch", "1000") as process:
         for event in (1, 2, 3):
             send_and_see(process, b'"slow"\n', event)
@@ -90,9 +90,7 @@ def test_a_signal_ends_a_cat_that_nobody_reads(
 
 
 @each_format
-def test_follow_sees_another_writer_until_ctrl_c_or_sigterm_ends_it(
-    path: Path, log_format: str
-) -> None:
+def test_follow_reads_other_writers_until_sigint_or_sigterm(path: Path, log_format: str) -> None:
     ok("append", "--format", log_format, path, stdin=b"1\n2\n")
     for number, said in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")):
         with running("cat", path, "--follow", "--raw") as process:
@@ -122,7 +120,7 @@ def test_follow_ends_at_the_stop_of_its_range(path: Path) -> None:
     ("number", "acks"),
     [(signal.SIGINT, 1), (signal.SIGKILL, 1), (signal.SIGKILL, 7), (signal.SIGKILL, 40)],
 )
-def test_resume_after_an_interrupt_or_kill_9_loses_and_repeats_nothing(
+def test_resume_after_kill_neither_loses_nor_repeats_lines(
     tmp_path: Path, number: signal.Signals, acks: int
 ) -> None:
     book, file = tmp_path / "book", tmp_path / "lines"
@@ -147,7 +145,7 @@ def test_resume_after_an_interrupt_or_kill_9_loses_and_repeats_nothing(
 
 
 @each_format
-def test_a_second_writer_is_refused_and_info_names_the_first(path: Path, log_format: str) -> None:
+def test_second_writer_is_refused_with_the_firsts_pid(path: Path, log_format: str) -> None:
     with running("append", "--format", log_format, path, "--acks") as writer:
         send_and_see(writer, b"1\n", 1 if log_format == "book" else 9)
         dropping = [["retain", "--to", "0"], ["retain", "--consumed"]]
@@ -201,7 +199,7 @@ def test_a_closed_pipe_ends_every_command_quietly(
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_an_append_whose_acks_nobody_reads_stops_with_its_deeds_intact(tmp_path: Path) -> None:
+def test_append_with_unread_acks_stops_with_intact_records(tmp_path: Path) -> None:
     book = tmp_path / "book"
     with running("append", book, "--acks", "--batch", "1") as process:
         send_and_see(process, b"1\n", 1)
@@ -283,7 +281,7 @@ def test_sigterm_that_is_ignored_stays_so(path: Path) -> None:
         assert next_line(process) == b"2\t2\n"
 
 
-def test_the_handler_of_the_program_around_main_comes_back() -> None:
+def test_main_restores_the_callers_signal_handler() -> None:
     from deedbook._cli import main
 
     before = signal.getsignal(signal.SIGTERM)
@@ -302,7 +300,7 @@ WRITERS = {
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is taken beforehand on Linux alone")
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_log_beside_its_writer_is_open_and_whole(tmp_path: Path, name: str) -> None:
+def test_log_with_live_writer_is_open_and_intact(tmp_path: Path, name: str) -> None:
     log = tmp_path / name
     with WRITERS[name](log) as writer:
         for _ in range(5):

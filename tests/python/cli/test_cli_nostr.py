@@ -30,7 +30,7 @@ def store(path: Path) -> Path:
     return path
 
 
-def test_names_that_another_program_lost_are_read_and_exported(path: Path, tmp_path: Path) -> None:
+def test_events_with_lost_tag_names_are_exported(path: Path, tmp_path: Path) -> None:
     data = DATA / "nostr"
     segments = path / "data" / "segments"
     segments.mkdir(parents=True)
@@ -75,7 +75,7 @@ def test_import_query_export(store: Path, tmp_path: Path) -> None:
     assert (again["ok"], again["stored"], again["duplicates"]) == (True, 0, 31)
 
 
-def test_bad_lines_are_reported_and_the_rest_goes_on(path: Path, tmp_path: Path) -> None:
+def test_import_reports_bad_lines_and_continues(path: Path, tmp_path: Path) -> None:
     forged = json.dumps({**made("a"), "content": "b"}).encode()
     text = b"\n".join([LINES[0], b"oops", forged, LINES[1]])
     _, err = outputs("import", path, "--aside", tmp_path / "bad", stdin=text, code=1)

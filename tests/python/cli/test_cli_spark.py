@@ -61,7 +61,7 @@ def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("error", "said"), FAILURES)
-def test_a_session_that_does_not_start_is_told_in_a_line(
+def test_failed_spark_session_prints_one_line(
     wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Any, said: str
 ) -> None:
     failing(error, monkeypatch)
@@ -73,7 +73,7 @@ def test_a_session_that_does_not_start_is_told_in_a_line(
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
-def test_a_job_that_is_stopped_leaves_no_log_of_spark(
+def test_stopped_spark_job_leaves_no_spark_log(
     wal: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
 ) -> None:
     failing(error, monkeypatch)
@@ -82,7 +82,7 @@ def test_a_job_that_is_stopped_leaves_no_log_of_spark(
 
 
 @pytest.mark.spark
-def test_a_master_that_spark_does_not_know_is_one_line(wal: Path) -> None:
+def test_unknown_spark_master_prints_one_line(wal: Path) -> None:
     command = [sys.executable, "-m", "deedbook", "spark", "stats", str(wal)]
     done = subprocess.run(
         [*command, "--master", "foo://x"], capture_output=True, text=True, timeout=280

@@ -47,14 +47,14 @@ def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
     assert json.loads(outputs("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
 
 
-def test_a_line_that_is_too_long_for_a_ledger_is_named(tmp_path: Path) -> None:
+def test_too_long_ledger_line_is_reported_by_number(tmp_path: Path) -> None:
     short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
     _, err = into_ledger(tmp_path / "spool", code=2, stdin=short + long + short)
     said = "line 40001 of standard input is longer than 1,048,576 bytes (--line-bytes-max)"
     assert err.splitlines()[-1] == f"deedbook: {said}"
 
 
-def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -> None:
+def test_refused_events_become_replayable_dead_letters(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     into_ledger(path, stdin='{"n":1}\n{"n":2}\n')
     with Endpoint(script=[406]) as endpoint:
@@ -68,7 +68,7 @@ def test_refused_events_are_dead_letters_and_can_be_sent_again(tmp_path: Path) -
         assert endpoint.events == [b'{"n":1}', b'{"n":2}']
 
 
-def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Path) -> None:
+def test_dead_letters_beyond_default_limit_are_replayed(tmp_path: Path) -> None:
     path, long = tmp_path / "spool", b'"%s"' % (b"x" * (1 << 20))
     Ledger.open(path, "a", record_bytes_max=2 << 20).close()
     letters = DeadLetters(path / ".deedbook" / "dead-letters")
@@ -78,7 +78,7 @@ def test_letters_that_are_longer_than_the_usual_limit_are_replayed(tmp_path: Pat
         assert list(ledger.fetch().data[0].records()) == [long]
 
 
-def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> None:
+def test_dead_letters_replay_only_into_their_base(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for base in ("events", "clicks"):
         into_ledger(path, "--base", base, stdin=f'{{"of":"{base}"}}\n')
@@ -101,7 +101,7 @@ def test_letters_of_one_base_are_not_replayed_into_another(tmp_path: Path) -> No
     assert letters.path == path / ".deedbook" / "dead-letters-clicks"
 
 
-def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> None:
+def test_unsent_events_stay_and_send_prints_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     into_ledger(path, stdin="1\n")
     with Endpoint(script=[503] * 1000) as endpoint:
@@ -114,7 +114,7 @@ def test_what_cannot_be_sent_stays_and_the_reason_is_told(tmp_path: Path) -> Non
         assert ledger.has_data()
 
 
-def test_wrong_input_is_one_line_and_what_came_before_it_stays(tmp_path: Path) -> None:
+def test_wrong_input_prints_one_line_and_keeps_records(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     _, err = into_ledger(path, "--stop-at-bad", code=2, stdin='{"n":1}\nnot json\n')
     assert "line 2 of standard input is not JSON" in err
@@ -129,7 +129,7 @@ def test_a_ledger_takes_no_empty_records(tmp_path: Path) -> None:
     assert "appended 2 records" in into_ledger(tmp_path / "x", "--no-validate", stdin=text)[1]
 
 
-def test_a_full_ledger_drops_its_oldest_files_on_request(tmp_path: Path) -> None:
+def test_full_ledger_drops_oldest_files_on_request(tmp_path: Path) -> None:
     limits = ["--batch-bytes", 200, "--max-bytes", "1k"]
     text = "".join(f'{{"n":{number:0100d}}}\n' for number in range(50)).replace(":0", ":1")
     _, err = into_ledger(tmp_path / "x", *limits, "--drop-oldest", "--batch", 1, stdin=text)

@@ -176,7 +176,7 @@ def test_without_rich_there_is_no_colour(book: Path) -> None:
     assert "\x1b[" not in on_terminal([*PLAIN, "verify", "-q", str(book)])
 
 
-def test_long_work_shows_how_far_it_is_and_leaves_nothing_behind() -> None:
+def test_progress_bar_shows_percentage_and_disappears() -> None:
     shown = on_terminal([sys.executable, "-c", SLOW])
     assert "verify log" in shown and "50%" in shown and "2.0 MiB of 4.0 MiB" in shown
     assert re.search(r"\d+ s left", shown)
@@ -202,7 +202,7 @@ def test_a_pipe_has_no_progress() -> None:
     assert done.stderr == b""
 
 
-def test_the_page_of_commands_is_made_from_the_parser() -> None:
+def test_commands_page_matches_the_parser() -> None:
     page = ROOT / "docs" / "commands.md"
     if not page.exists():
         pytest.skip("docs is not in this checkout")

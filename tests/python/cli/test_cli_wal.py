@@ -98,7 +98,7 @@ def test_a_salvage_says_what_it_takes_along(tmp_path: Path) -> None:
     assert (told["ok"], told["consumers"], len(told["not_carried"])) == (False, 0, 1)
 
 
-def test_the_size_of_segments_can_be_told_to_all_that_read(tmp_path: Path) -> None:
+def test_read_commands_accept_the_segment_size(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with Wal.create(path, segment_bytes=512) as wal:
         wal.append_many([b"%05d" % n for n in range(100)])

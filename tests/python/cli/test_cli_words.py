@@ -37,7 +37,7 @@ def test_a_wrong_word_names_the_right_one(words: str, said: str) -> None:
     assert said in refused(*words.split())
 
 
-def test_every_old_command_names_a_command_that_is_there() -> None:
+def test_old_commands_point_to_existing_commands() -> None:
     from deedbook._cli import old_words
 
     for old, new in old_words._COMMANDS.items():

@@ -58,7 +58,7 @@ def report_of(out: Path) -> dict[str, Any]:
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_the_kills_were_real_and_the_log_is_the_input(finished: Path) -> None:
+def test_demo_kills_are_real_and_log_equals_input(finished: Path) -> None:
     """test_demo_small.py checks where each writer went on."""
     report = report_of(finished)
     kills = report["writing"]["kills"]

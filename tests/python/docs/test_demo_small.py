@@ -48,7 +48,7 @@ def report_of(out: Path) -> dict[str, Any]:
     return report
 
 
-def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
+def test_small_demo_adds_up_with_only_the_wheel(
     finished: tuple[Path, str],
 ) -> None:
     out, said = finished
@@ -69,9 +69,7 @@ def test_the_small_demo_needs_the_wheel_alone_and_its_numbers_add_up(
     assert said.count("x ") >= _demo.KILLS and "report.html" in said
 
 
-def test_a_reader_sees_the_page_of_the_small_demo(
-    finished: tuple[Path, str], window: Browser
-) -> None:
+def test_small_demo_page_renders_for_readers(finished: tuple[Path, str], window: Browser) -> None:
     out, _ = finished
     seen_by_width = {width: look(window, out / "report.html", width) for width in WIDTHS}
     for width, seen in seen_by_width.items():
@@ -85,7 +83,7 @@ def test_a_reader_sees_the_page_of_the_small_demo(
         assert seen["heading"].endswith("checks passed"), width
 
 
-def test_numbers_that_do_not_add_up_end_with_1(
+def test_demo_with_wrong_numbers_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After the last kill, the log loses an acknowledged event and gains another."""
@@ -114,7 +112,7 @@ def test_numbers_that_do_not_add_up_end_with_1(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-def test_a_reader_that_went_away_ends_the_demo_in_silence(tmp_path: Path) -> None:
+def test_demo_ends_silently_after_its_reader_left(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deedbook", "demo", "--small", "--events", "1000"]
     command += ["-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:

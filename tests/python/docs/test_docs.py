@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 MODULES = (deedbook, deedbook.jobs, deedbook.reports)
 
 
-def test_every_name_in_a_see_also_of_the_stub_exists() -> None:
+def test_see_also_names_of_the_stub_exist() -> None:
     names = set(re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", STUB.read_text()))
     known = {"deedbook", *(name for module in MODULES for name in vars(module))}
     classes = [node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ClassDef)]
@@ -30,7 +30,7 @@ def test_every_name_in_a_see_also_of_the_stub_exists() -> None:
     assert not unknown
 
 
-def test_the_stub_names_every_error_that_a_method_says_it_raises() -> None:
+def test_errors_named_in_the_stub_exist() -> None:
     raised = set(re.findall(r"`(\w+Error)`", STUB.read_text()))
     assert raised <= set(_errors.__all__)
 
@@ -61,7 +61,7 @@ def test_the_docstring_of_the_package_is_true() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the lines are for POSIX shells")
-def test_the_readme_runs_top_to_bottom_in_one_directory(
+def test_readme_blocks_run_in_order_in_one_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines for a checkout have tests elsewhere."""

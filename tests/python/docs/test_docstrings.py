@@ -43,7 +43,7 @@ def at_run_time(name: str) -> object:
     return vars(value).get(member) if member else value
 
 
-def test_every_docstring_of_the_stub_is_that_of_the_module() -> None:
+def test_stub_docstrings_equal_module_docstrings() -> None:
     differ: list[tuple[str, str | None, str | None]] = []
     compared = 0
     for name, node in of_the_stub():
@@ -70,7 +70,7 @@ def test_nothing_public_is_compiled_that_the_stub_lacks() -> None:
             assert member.startswith("_") or is_gone or f"{owner}.{member}" in known
 
 
-def test_every_signature_is_shown_with_the_names_and_defaults_of_the_stub() -> None:
+def test_runtime_signatures_match_names_and_defaults_of_stub() -> None:
     """stubtest passes over what has no signature, and over defaults that are shown as `...`."""
     compared = 0
     for name, node in of_the_stub():
@@ -108,7 +108,7 @@ def parameters(node: ast.FunctionDef) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", _errors.__all__)
-def test_every_error_says_when_it_is_raised_and_what_to_do(name: str) -> None:
+def test_error_docstrings_name_cause_and_remedy(name: str) -> None:
     text = vars(_errors)[name].__doc__
     first, _, rest = inspect.cleandoc(text).partition("\n\n")
     assert len(first.splitlines()) == 1 and len(rest) > 30

@@ -67,7 +67,9 @@ def script(tmp_path: Path) -> Path:
     return script
 
 
-def test_the_service_keeps_what_it_answered_and_hands_over(script: Path, tmp_path: Path) -> None:
+def test_service_keeps_acknowledged_records_and_hands_over_lock(
+    script: Path, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     lines = [b"order %d" % number for number in range(50)]
     with service(script, log) as first:
@@ -119,7 +121,7 @@ def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path:
         assert end(process, signal.SIGTERM) == 0
 
 
-def test_the_pod_is_that_of_the_image_and_the_service_leads_to_it() -> None:
+def test_pod_matches_the_image_and_service_selects_pod() -> None:
     uid = re.search(r"--uid (\d+) .* (\w+)$", dockerfile()["RUN"])
     assert uid is not None and uid[2] == dockerfile()["USER"]
     stateful, service = pod()["StatefulSet"], pod()["Service"]
@@ -134,7 +136,7 @@ def test_the_pod_is_that_of_the_image_and_the_service_leads_to_it() -> None:
     assert led == {name: port["containerPort"] for name, port in ports.items()}
 
 
-def test_the_backup_may_read_the_log_and_write_its_copy() -> None:
+def test_backup_unit_may_read_log_and_write_copy() -> None:
     parsed = {}
     for name, text in units().items():
         parsed[name] = configparser.ConfigParser(strict=False)

@@ -37,7 +37,7 @@ def order(number: int, amount: int) -> bytes:
     return json.dumps(text).encode()
 
 
-def test_revenue_leaves_out_what_is_no_order_and_says_so(
+def test_revenue_example_reports_and_omits_bad_orders(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     example = importlib.import_module("spark_read")
@@ -54,9 +54,7 @@ def test_revenue_leaves_out_what_is_no_order_and_says_so(
     assert "'no order'" in capsys.readouterr().err
 
 
-def test_a_stream_that_starts_again_copies_each_large_order_once(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_restarted_stream_example_copies_large_orders_once(spark: Any, tmp_path: Path) -> None:
     example = importlib.import_module("spark_stream")
     log, target, checkpoint = (str(tmp_path / name) for name in ("orders", "large", "checkpoint"))
     wanted = []

@@ -33,7 +33,7 @@ OPEN: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("mode", ["r", "a"])
 @pytest.mark.parametrize("kind", OPEN)
-def test_a_closed_log_holds_nothing_even_while_iterators_live(
+def test_closed_log_releases_files_despite_live_iterators(
     kind: str, mode: str, tmp_path: Path
 ) -> None:
     with OPEN[kind](tmp_path / "log", "a") as log:
@@ -63,7 +63,7 @@ def test_a_closed_log_holds_nothing_even_while_iterators_live(
 
 
 @pytest.mark.parametrize("kind", ["book", "wal", "single"])
-def test_a_walk_over_a_log_that_was_not_closed_goes_on(kind: str, tmp_path: Path) -> None:
+def test_iteration_keeps_its_unclosed_log_open(kind: str, tmp_path: Path) -> None:
     with OPEN[kind](tmp_path / "log", "a") as log:
         log.append_many([PAYLOAD] * 500)
     assert sum(1 for _ in iter(OPEN[kind](tmp_path / "log", "r"))) == 500

@@ -44,7 +44,7 @@ def caught(expected: type[Error], call) -> Error:
     return info.value
 
 
-def test_every_kind_has_its_class_and_every_class_its_kind() -> None:
+def test_error_kinds_and_classes_match_one_to_one() -> None:
     classes = [
         value
         for value in vars(deedbook).values()
@@ -70,7 +70,7 @@ def test_every_kind_has_its_class_and_every_class_its_kind() -> None:
         (LostRecordsError, CorruptError),
     ],
 )
-def test_errors_are_also_the_builtin_ones_that_they_mean(error: type, builtin: type) -> None:
+def test_errors_inherit_from_matching_builtin_errors(error: type, builtin: type) -> None:
     assert issubclass(error, builtin)
 
 
@@ -90,7 +90,7 @@ def test_io_keeps_the_errno_of_the_system(path: Path) -> None:
 
 
 @posix
-def test_a_full_disk_is_an_io_error_and_the_book_goes_on(path: Path, run_child) -> None:
+def test_full_disk_raises_io_error_and_book_continues(path: Path, run_child) -> None:
     pytest.importorskip("resource")
     code = """
 import deedbook, errno, functools, resource, signal, sys

@@ -65,7 +65,7 @@ def test_in_takes_nothing_but_numbers_and_records(kind: Log, path: Path, what: o
             what in log  # noqa: B015
 
 
-def test_a_log_is_true_while_it_is_open_and_cannot_be_entered_later(kind: Log, path: Path) -> None:
+def test_closed_log_is_false_and_refuses_with(kind: Log, path: Path) -> None:
     log = kind.create(path)
     assert log and len(log) == 0
     log.close()
@@ -96,7 +96,7 @@ CLOSES: dict[str, tuple[Callable[[Path], Any], Any, str]] = {
 @pytest.mark.parametrize("raises", [False, True], ids=["left", "raised"])
 @pytest.mark.parametrize("how", ["cut", "gone"])
 @pytest.mark.parametrize("name", CLOSES)
-def test_a_close_that_fails_at_the_end_of_with_raises(
+def test_failed_close_at_the_end_of_with_raises(
     path: Path, name: str, how: str, raises: bool
 ) -> None:
     """The record is not durable then. An exception of the block itself wins, as it tells more."""
@@ -118,7 +118,7 @@ def test_a_close_that_fails_at_the_end_of_with_raises(
 
 
 @pytest.mark.parametrize("name", ["Book", "Wal", "Pier", "Ledger", "EventStore"])
-def test_a_handle_that_is_never_closed_is_warned_of(name: str, path: Path) -> None:
+def test_unclosed_handle_gives_a_resource_warning(name: str, path: Path) -> None:
     kind = getattr(deedbook, name)
     modes = [("a",)] if kind is Ledger else [("a",), ("r",)]  # a reader of files holds nothing
     for mode in modes:
@@ -137,7 +137,7 @@ def test_a_closed_handle_goes_quietly(kind: Log, path: Path) -> None:
         gc.collect()
 
 
-def test_a_warning_does_not_hide_what_is_being_raised(kind: Log, path: Path) -> None:
+def test_unclosed_warning_does_not_hide_an_exception(kind: Log, path: Path) -> None:
     def work() -> None:
         log = kind.create(path)
         log.append(b"x")
@@ -180,7 +180,7 @@ print("end")
 @posix
 @pytest.mark.parametrize("end", ["fork", "exit"])
 @pytest.mark.parametrize("name", ["Book", "Wal", "EventStore"])
-def test_neither_a_fork_nor_the_end_of_the_interpreter_hangs_or_warns(
+def test_fork_and_interpreter_exit_neither_hang_nor_warn(
     name: str, path: Path, run_child: Any, end: str
 ) -> None:
     done = run_child(ENDS, name, path, end, json.dumps(made()))
@@ -244,7 +244,7 @@ def test_a_handle_that_goes_lets_other_threads_run(kind: Log, path: Path) -> Non
 
 
 @pytest.mark.parametrize("view", [lambda buffer: buffer, memoryview], ids=["itself", "view"])
-def test_a_buffer_that_another_thread_changes_is_taken_as_it_was(
+def test_changing_buffer_is_appended_consistently(
     kind: Log, path: Path, view: Callable[[bytearray], Any]
 ) -> None:
     # These bytes are no valid length of a record, so the search after the damage is fast.
@@ -316,7 +316,7 @@ def test_a_wrong_timeout_is_shown_as_given(kind: Log, path: Path, timeout: float
         assert str(raised.value).lower() == f"timeout must be 0 seconds or more, not {timeout:g}"
 
 
-def test_a_nul_in_a_path_is_a_value_error(kind: Log) -> None:
+def test_nul_in_path_raises_value_error(kind: Log) -> None:
     for call in (kind.open, kind.create, kind.verify, kind.repair):
         with pytest.raises(ValueError, match="null byte") as raised:
             call("a\0b")
@@ -324,7 +324,7 @@ def test_a_nul_in_a_path_is_a_value_error(kind: Log) -> None:
 
 
 @pytest.mark.parametrize("error", [LookupError("no room in the archive"), KeyboardInterrupt()])
-def test_what_an_archive_hook_raises_is_told_as_it_is(path: Path, error: BaseException) -> None:
+def test_archive_hook_exceptions_are_raised_or_chained(path: Path, error: BaseException) -> None:
     got: list[tuple[int, int]] = []
 
     def refuse(index: int, file: str) -> None:
@@ -344,9 +344,7 @@ def test_what_an_archive_hook_raises_is_told_as_it_is(path: Path, error: BaseExc
 
 
 @posix
-def test_what_is_too_large_is_refused_before_it_is_copied(
-    kind: Log, path: Path, run_child: Any
-) -> None:
+def test_oversized_payload_is_refused_before_a_copy(kind: Log, path: Path, run_child: Any) -> None:
     code = """
 import mmap, re, resource, sys, deedbook
 kind = getattr(deedbook, sys.argv[1])

@@ -26,7 +26,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_file_is_appended_and_read_as_a_file(kind: str, tmp_path: Path) -> None:
+def test_payload_file_is_appended_and_read_back(kind: str, tmp_path: Path) -> None:
     source, copy = tmp_path / "source", tmp_path / "copy"
     source.write_bytes(b"skipped" + LONG)
     with create(kind, tmp_path / "log") as log:
@@ -73,7 +73,7 @@ class Broken(io.RawIOBase):
         return part
 
 
-def test_what_a_file_raises_is_the_cause_and_nothing_is_appended(kind: str, tmp_path: Path) -> None:
+def test_failing_payload_file_is_the_cause_of_errors(kind: str, tmp_path: Path) -> None:
     with create(kind, tmp_path / "log") as log:
         log.append(b"before")
         end = log.end
@@ -123,7 +123,7 @@ class Answers:
         return self.answer
 
 
-def test_a_file_that_cannot_seek_needs_a_size_only(tmp_path: Path) -> None:
+def test_unseekable_payload_file_needs_a_size(tmp_path: Path) -> None:
     packed = io.BytesIO(gzip.compress(LONG))
     with Book.create(tmp_path / "log") as book, gzip.open(packed) as file:
         event = book.append_from(file, len(LONG), mug=7)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in told]
 
 
-def test_damage_that_a_reader_meets_is_told_with_its_place(
+def test_damage_during_a_read_is_logged_with_place(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Book.create(tmp_path / "book") as book:
@@ -38,7 +38,7 @@ def test_damage_that_a_reader_meets_is_told_with_its_place(
         assert level == "WARNING" and line.startswith("damage passed over: deed 2: ")
 
 
-def test_dropped_segments_are_told_to_those_that_ask_for_it(
+def test_dropped_segments_are_logged_at_info_level(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Wal.create(tmp_path / "wal", segment_bytes=64) as wal:
@@ -66,7 +66,7 @@ def end(*_: object) -> None:
     ],
     ids=["SIGINT", "SIGTERM"],
 )
-def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
+def test_signal_during_a_log_line_ends_the_call(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     number: int,
@@ -104,7 +104,7 @@ def test_a_signal_that_comes_while_a_line_is_logged_ends_the_call(
 
 
 @pytest.mark.parametrize("kept", ["", "del wal, cycle"], ids=["until the end", "for the collector"])
-def test_a_line_at_the_end_of_the_interpreter_is_no_panic(
+def test_log_line_at_interpreter_exit_does_not_panic(
     tmp_path: Path, run_child: Any, kept: str
 ) -> None:
     code = f"""

@@ -73,7 +73,7 @@ def test_shared_parameters_have_one_default(owner: type) -> None:
 
 
 @every_class
-def test_create_takes_what_open_takes_for_a_new_log(owner: type) -> None:
+def test_create_accepts_the_options_of_open(owner: type) -> None:
     opened, created = parameters(owner, "open"), parameters(owner, "create")
     of_old_logs = {"mode", "recovery", "lock_timeout", "check"}
     assert list(created) == [name for name in opened if name not in of_old_logs]
@@ -167,7 +167,7 @@ def record(owner: type, number: int) -> Any:
 
 
 @every_class
-def test_a_log_is_read_by_the_positions_that_appending_gives(owner: Any, tmp_path: Path) -> None:
+def test_positions_from_append_read_the_same_records(owner: Any, tmp_path: Path) -> None:
     with owner.create(tmp_path / "log") as log:
         first = log.append(record(owner, 1))
         many = log.append_many([record(owner, 2), record(owner, 3)])
@@ -212,7 +212,7 @@ def test_modes_read_append_and_create(owner: Any, tmp_path: Path) -> None:
 
 
 @every_class
-def test_a_log_is_verified_repaired_and_salvaged_by_its_path(owner: Any, tmp_path: Path) -> None:
+def test_verify_repair_and_salvage_take_a_path(owner: Any, tmp_path: Path) -> None:
     with owner.create(tmp_path / "log") as log:
         log.append_many([record(owner, number) for number in range(3)])
     reports = [owner.verify(tmp_path / "log")]
@@ -266,7 +266,7 @@ def test_a_durability_is_taken_and_shown(owner: Any, durability: Any, tmp_path: 
         ("often", '"always"'),
     ],
 )
-def test_an_old_durability_is_refused_with_the_new_spelling(
+def test_old_durability_is_refused_with_its_new_spelling(
     owner: Any, old: str, new: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidArgumentError) as refused:
@@ -278,7 +278,7 @@ def test_an_old_durability_is_refused_with_the_new_spelling(
 @pytest.mark.skipif(sys.platform == "win32", reason="has no modes of files")
 @every_class
 @pytest.mark.parametrize("given", [None, 0o640])
-def test_files_are_their_owners_but_those_of_a_book(
+def test_files_are_private_except_files_of_books(
     owner: Any, given: int | None, tmp_path: Path
 ) -> None:
     options = {} if given is None else {"file_mode": given}
@@ -308,7 +308,7 @@ OLD = [(owner, old, now) for owner, names in GONE.items() for old, now in names.
 
 
 @pytest.mark.parametrize(("owner", "old", "now"), OLD)
-def test_a_name_that_is_gone_says_which_one_there_is(owner: str, old: str, now: str) -> None:
+def test_removed_name_reports_its_replacement(owner: str, old: str, now: str) -> None:
     of = getattr(_core, owner)
     assert not hasattr(of, old)
     with pytest.raises(AttributeError, match=re.escape(f"{owner}.{old} is gone: use {now}")):

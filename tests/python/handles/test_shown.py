@@ -115,7 +115,7 @@ def test_a_closed_log_shows_what_is_left(home: Path) -> None:
     assert "closed" in shown(wal).text and HOSTILE in shown(wal).text
 
 
-def test_a_style_of_a_notebook_stays_in_its_part(home: Path) -> None:
+def test_notebook_style_applies_only_to_its_part(home: Path) -> None:
     with Wal.create(home / "wal") as wal:
         (style,) = re.findall(r"<style>(.*?)</style>", wal._repr_html_(), re.DOTALL)
     for names in re.findall(r"(?:^|[{}])\s*([^{}@]+)\{", style):
@@ -173,7 +173,7 @@ def test_importing_loads_none_of_it() -> None:
         (first_minute.size, 5 * 10**15, "5,000.0 TB"),
     ],
 )
-def test_a_size_is_told_in_the_unit_that_it_rounds_to(
+def test_size_is_printed_in_its_rounded_unit(
     told: Callable[[int], str], nbytes: int, text: str
 ) -> None:
     assert told(nbytes) == text

@@ -73,7 +73,7 @@ os._exit(0)  # without a close
 
 @pytest.mark.parametrize("durability", ["manual", "always"])
 @pytest.mark.parametrize("how", ["append", "many", "batch"])
-def test_a_storm_of_interrupts_neither_tears_nor_loses_a_deed(
+def test_interrupt_storm_neither_tears_nor_loses_records(
     path: Path, how: str, durability: str
 ) -> None:
     chance = random.Random(17)
@@ -95,7 +95,7 @@ def test_a_storm_of_interrupts_neither_tears_nor_loses_a_deed(
         assert book[-1].mug == book[-1].event == last
 
 
-def test_an_interrupt_in_a_generator_keeps_what_it_gave(path: Path, run_child) -> None:
+def test_interrupted_generator_keeps_its_yielded_records(path: Path, run_child) -> None:
     code = """
 import os, signal, sys, deedbook
 def jams():
@@ -154,7 +154,7 @@ def large(
 
 
 @pytest.mark.parametrize("how", ["r", "a", "verify", "salvage"])
-def test_an_interrupt_ends_the_opening_of_a_large_log(
+def test_interrupt_ends_opening_a_large_log(
     large: tuple[str, Path], path: Path, run_child, how: str
 ) -> None:
     """Without its `.deedbook` a log is read to its end to be opened: Ctrl-C waited for that."""

@@ -128,7 +128,7 @@ def test_other_threads_run_meanwhile(large: Path, path: Path, what: str) -> None
 
 
 @pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="needs Python 3.13")
-def test_the_import_leaves_a_free_threaded_build_free_threaded() -> None:
+def test_import_keeps_a_free_threaded_build_free_threaded() -> None:
     built_without = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     if os.environ.get("PYTHON_GIL") == "1" or not built_without:
         pytest.skip("not a free-threaded build")

@@ -175,7 +175,7 @@ def test_a_pool_of_processes_reads_the_splits(kind: Any, place: Path) -> None:
 
 
 @pytest.mark.usefixtures("arrow")
-def test_a_split_says_what_an_executor_needs_of_the_mark(kind: Any, place: Path) -> None:
+def test_pickled_split_carries_the_mark_for_executors(kind: Any, place: Path) -> None:
     damaged(place)
     with kind.open(place) as log:
         splits = log.splits()
@@ -206,7 +206,7 @@ def test_a_split_reads_from_start_to_stop(kind: Any, place: Path, arrow: Any) ->
     ],
     ids=str,
 )
-def test_options_of_a_split_outside_their_domain_are_refused(
+def test_split_options_outside_their_range_are_refused(
     kind: Any, place: Path, wrong: dict[str, Any]
 ) -> None:
     with kind.open(place) as log, pytest.raises(deedbook.InvalidArgumentError):

@@ -13,7 +13,7 @@ fcntl = pytest.importorskip("fcntl")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="needs /proc/locks")
-def test_a_writer_that_has_another_number_here_is_not_called_gone(tmp_path: Path) -> None:
+def test_writer_in_another_pid_namespace_counts_as_unknown(tmp_path: Path) -> None:
     lock, ours = tmp_path / "lock", os.getpid()
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -59,7 +59,7 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / f"out{request.param}"
 
 
-def test_short_writes_of_a_compressed_file_are_gone_on_with(
+def test_compressed_writer_continues_after_short_writes(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_compressed, "open", lambda *a, buffering: Short(*a), raising=False)
@@ -70,7 +70,7 @@ def test_short_writes_of_a_compressed_file_are_gone_on_with(
     assert _compressed.read_all(out) == b"line\n" * 1000
 
 
-def test_a_compressed_export_whose_end_fails_leaves_no_file(
+def test_failed_compressed_export_leaves_no_file(
     path: Path, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path.parent / "events").write_bytes(SMALL.read_bytes().splitlines()[0])

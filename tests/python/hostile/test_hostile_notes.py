@@ -73,7 +73,7 @@ def test_a_killed_export_is_finished(is_whole: bool, tmp_path: Path) -> None:
         None,
     ],
 )
-def test_an_export_moves_only_staged_files_to_names_of_the_table(pair: Any, tmp_path: Path) -> None:
+def test_export_moves_only_staged_files_to_table_names(pair: Any, tmp_path: Path) -> None:
     """Earlier, ``[["/x/payload", "../victim"]]`` replaced the victim."""
     for name in ("payload", "victim"):
         (tmp_path / name).write_bytes(name.encode())
@@ -138,7 +138,7 @@ def test_a_plan_of_compact_names_no_log_outside(name: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("id", ["../x", "/x", "a/b", "", "..", "a\0"])
-def test_the_id_of_a_query_names_no_folder_outside(id: str, tmp_path: Path) -> None:
+def test_query_id_cannot_name_outside_folders(id: str, tmp_path: Path) -> None:
     """The folder of bad lines is named by it, and is removed before a batch."""
     stream = pytest.importorskip("deedbook.spark.jobs._input.stream")
     (tmp_path / "checkpoint").mkdir()
@@ -161,7 +161,7 @@ def test_a_linked_folder_of_offsets_keeps_its_files(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_note_is_read_and_written_through_no_link(tmp_path: Path) -> None:
+def test_notes_are_never_read_or_written_through_links(tmp_path: Path) -> None:
     """Earlier, notes, leftovers of killed writes, and locks were opened through links."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"{}")
@@ -177,7 +177,7 @@ def test_a_note_is_read_and_written_through_no_link(tmp_path: Path) -> None:
 
 
 @posix
-def test_the_opener_takes_regular_files_and_waits_for_none(tmp_path: Path) -> None:
+def test_open_regular_refuses_other_files_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")

@@ -247,7 +247,7 @@ def commands(name: str, turn: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_nothing_outside_a_log_is_touched_and_no_command_waits(
+def test_commands_neither_touch_outside_files_nor_wait(
     name: str,
     logs: dict[str, Path],
     tmp_path: Path,
@@ -270,7 +270,7 @@ def test_nothing_outside_a_log_is_touched_and_no_command_waits(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files to other users")
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_file_of_another_user_ends_every_command_at_once(
+def test_file_of_another_user_ends_commands_quickly(
     name: str,
     logs: dict[str, Path],
     capfd: pytest.CaptureFixture[str],
@@ -319,7 +319,7 @@ def test_a_file_of_another_user_ends_every_command_at_once(
         ("store", "wal", "linked folder"),
     ],
 )
-def test_a_backup_refuses_what_is_no_file_of_the_log(
+def test_backup_refuses_files_foreign_to_the_log(
     name: str, where: str, kind: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
     """Earlier, the copy had the secret behind ``.deedbook/extra``, and the exit code was 0."""
@@ -332,7 +332,7 @@ def test_a_backup_refuses_what_is_no_file_of_the_log(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_backup_has_no_names_that_a_log_has_not(
+def test_backup_copies_only_names_of_the_format(
     name: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
     """Earlier, a backup copied all files of the sidecar, whatever their names."""
@@ -349,7 +349,7 @@ def test_a_backup_has_no_names_that_a_log_has_not(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_backup_writes_through_no_link_of_its_target(
+def test_backup_never_writes_through_links_in_its_target(
     name: str, logs: dict[str, Path], tmp_path: Path
 ) -> None:
     """Earlier, a link named as the backup's lock led to another file, which the backup emptied."""
@@ -367,7 +367,7 @@ def test_a_backup_writes_through_no_link_of_its_target(
             (tmp_path / "kept").rename(file)
 
 
-def test_one_log_that_cannot_be_read_keeps_no_other_from_metrics(
+def test_unreadable_log_does_not_block_metrics_of_others(
     logs: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Earlier, ``[`` x 200,000 as ``manifest.json`` raised RecursionError for all logs."""

@@ -91,7 +91,7 @@ def make(top: Path) -> dict[str, str]:
 
 @posix
 @pytest.mark.parametrize("form", ["", "--json"])
-def test_no_command_lets_names_and_payloads_steer_a_terminal(
+def test_commands_escape_hostile_names_and_payloads(
     form: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     seen = 0
@@ -131,7 +131,7 @@ def test_no_line_of_a_logger_steers_a_terminal(tmp_path: Path) -> None:
 
 
 @posix
-def test_the_text_of_an_error_and_of_a_line_is_plain(
+def test_error_texts_and_log_lines_are_escaped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also for programs that print or log messages; `path` keeps the original text."""

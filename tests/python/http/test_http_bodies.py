@@ -123,7 +123,7 @@ def send(request: pytest.FixtureRequest) -> Send:
     return CLIENTS[request.param]
 
 
-def test_the_body_has_its_exact_length_and_is_not_chunked(
+def test_http_body_has_exact_length_without_chunks(
     endpoint: Endpoint, body: Batch, send: Send
 ) -> None:
     assert send(endpoint.url, body, 1) == [200]

@@ -32,7 +32,7 @@ def written(folder: DeadLetters, id: str = "batch", items: list[bytes] | None = 
     return folder.write(id, enumerate(events(3) if items is None else items), **WHY)
 
 
-def test_a_letter_holds_the_event_and_why_it_is_dead(folder: DeadLetters) -> None:
+def test_dead_letter_has_the_event_and_its_reason(folder: DeadLetters) -> None:
     assert not folder and len(folder) == 0 and list(folder) == []
     file = written(folder, items=[b'{"a":1}', b"\xff\x00"])
     assert folder.files() == [file] and len(folder) == 2
@@ -51,7 +51,7 @@ def test_a_letter_holds_the_event_and_why_it_is_dead(folder: DeadLetters) -> Non
     assert [letter.payload for letter in folder] == [b'{"a":1}', b"\xff\x00"]
 
 
-def test_the_same_refusal_replaces_its_file_and_no_other(folder: DeadLetters) -> None:
+def test_repeated_refusal_replaces_only_its_own_file(folder: DeadLetters) -> None:
     """After a crash a batch is refused again; a new store may give an old id to other events."""
     assert written(folder) == written(folder)
     written(folder, items=events(3, start=100))
@@ -59,7 +59,7 @@ def test_the_same_refusal_replaces_its_file_and_no_other(folder: DeadLetters) ->
     assert len(folder.files()) == 3
 
 
-def test_two_writers_of_one_refusal_leave_each_other_alone(folder: DeadLetters) -> None:
+def test_two_writers_of_a_refusal_do_not_interfere(folder: DeadLetters) -> None:
     def beside_another() -> Iterator[tuple[int, bytes]]:
         for record, payload in enumerate(events(3)):
             if record == 1:
@@ -72,7 +72,7 @@ def test_two_writers_of_one_refusal_leave_each_other_alone(folder: DeadLetters) 
     assert [letter.payload for letter in folder] == events(3)
 
 
-def test_a_reason_that_utf_8_cannot_hold_is_written_and_read_back(folder: DeadLetters) -> None:
+def test_non_utf8_reason_of_a_letter_round_trips(folder: DeadLetters) -> None:
     why = 'it says "\ud800" and \U0001f600'
     folder.write("batch", enumerate(events(1)), **(WHY | {"reason": why}))
     (letter,) = folder

@@ -59,7 +59,7 @@ def test_closing_keeps_its_deadline(sender: MakeSender, endpoint: Endpoint, beha
 
 @threads_alone
 @pytest.mark.parametrize("held", ["connecting", "answering"])
-def test_a_request_that_is_held_up_until_after_the_end_does_nothing(
+def test_request_delayed_past_the_close_has_no_effect(
     sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
     """Earlier, a request had no socket during the connect, and was sent long after the close.
@@ -93,9 +93,7 @@ def test_a_request_that_is_held_up_until_after_the_end_does_nothing(
     assert not thread.is_alive() and endpoint.requests == [] and store.stats().events == 1
 
 
-def test_a_drain_with_a_timeout_leaves_no_request_behind(
-    sender: MakeSender, endpoint: Endpoint
-) -> None:
+def test_drain_with_timeout_leaves_no_request(sender: MakeSender, endpoint: Endpoint) -> None:
     endpoint.script.append("stall")
     with sender(store_of(events(1))) as both:
         begun = time.monotonic()
@@ -105,7 +103,7 @@ def test_a_drain_with_a_timeout_leaves_no_request_behind(
 
 
 @threads_alone
-def test_a_request_that_a_drain_left_behind_is_not_overtaken(
+def test_leftover_request_of_a_drain_keeps_its_order(
     sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[tuple[str, bool]] = []
@@ -135,9 +133,7 @@ def test_a_request_that_a_drain_left_behind_is_not_overtaken(
     assert calls == [(first, False), (first, True), (second, True)], "one at a time, in order"
 
 
-def test_a_drain_that_times_out_does_not_end_another(
-    sender: MakeSender, endpoint: Endpoint
-) -> None:
+def test_timed_out_drain_does_not_end_another_drain(sender: MakeSender, endpoint: Endpoint) -> None:
     endpoint.script.append("stall")
     with ThreadPoolExecutor(1) as pool, sender(store_of(events(1))) as both:
         first = pool.submit(both.drain, 0.5)
@@ -149,7 +145,7 @@ def test_a_drain_that_times_out_does_not_end_another(
 
 
 @pytest.mark.parametrize("call", ["flush", "send_once"])
-async def test_a_drain_that_fails_is_told_whatever_is_called_meanwhile(
+async def test_failed_drain_raises_despite_concurrent_calls(
     endpoint: Endpoint, tmp_path: Path, call: str
 ) -> None:
     pytest.importorskip("aiohttp")
@@ -236,7 +232,7 @@ def test_a_child_of_a_fork_is_refused(sender: MakeSender) -> None:
 # -- by hand: batches that change, and rates ------------------------------------------------------
 
 
-def test_a_file_that_is_damaged_after_it_was_fetched_is_fetched_again(tmp_path: Path) -> None:
+def test_damaged_batch_is_fetched_again(tmp_path: Path) -> None:
     file = tmp_path / "spool" / "0-events"
 
     def damage(step: Step) -> None:
@@ -270,7 +266,7 @@ def test_a_batch_that_stays_damaged_ends_a_drain(tmp_path: Path) -> None:
     assert run.waits == [1.0] and store.has_data()
 
 
-def test_a_drain_that_runs_out_of_time_uses_up_no_rate(tmp_path: Path) -> None:
+def test_timed_out_drain_consumes_no_rate(tmp_path: Path) -> None:
     store = store_of(events(30), batch_records=1)
     run = Run(store, tmp_path, rates=Rates(requests_per_second=0.1))
     for _ in range(40):
@@ -290,7 +286,7 @@ def test_a_drain_that_runs_out_of_time_uses_up_no_rate(tmp_path: Path) -> None:
     assert len(run.sent) == 21, "the first at once, and one after 9, 19, ... 199 seconds"
 
 
-def test_what_waited_for_the_server_goes_at_the_rate(tmp_path: Path) -> None:
+def test_delayed_requests_obey_the_rate(tmp_path: Path) -> None:
     store = store_of(events(4), batch_records=1)
     run = Run(store, tmp_path, rates=Rates(requests_per_second=0.5))
     first, second, third = (run.flow.worker() for _ in range(3))

@@ -21,7 +21,7 @@ def ids(run: Run) -> list[str]:
 # -- one batch ------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_removed_only_after_it_was_accepted(tmp_path: Path) -> None:
+def test_batch_is_removed_only_after_acceptance(tmp_path: Path) -> None:
     store = store_of(events(3))
     run = Run(store, tmp_path, [503, Answer(None, error="reset"), 200])
     run.flow.close(float("inf"))
@@ -31,7 +31,7 @@ def test_a_batch_is_removed_only_after_it_was_accepted(tmp_path: Path) -> None:
     assert run.waits == [1.0, 2.0]
 
 
-def test_the_attempts_of_a_batch_have_one_id_and_the_same_body(tmp_path: Path) -> None:
+def test_attempts_of_a_batch_share_id_and_body(tmp_path: Path) -> None:
     made = iter(range(100))
     envelope = Envelope(footer=lambda: b"],%d" % next(made))
     run = Run(store_of(events(3)), tmp_path, [503, 503], envelope=envelope).drain()
@@ -44,7 +44,7 @@ def test_the_attempts_of_a_batch_have_one_id_and_the_same_body(tmp_path: Path) -
     assert (stats.requests, stats.retries, stats.events_sent, stats.batches_sent) == (3, 2, 3, 1)
 
 
-def test_413_divides_down_to_the_event_that_is_too_large(tmp_path: Path) -> None:
+def test_status_413_divides_down_to_the_large_event(tmp_path: Path) -> None:
     items = events(6)
     large = items[4]
 
@@ -66,7 +66,7 @@ def test_413_divides_down_to_the_event_that_is_too_large(tmp_path: Path) -> None
     assert (stats.splits, stats.events_dead, stats.events_sent) == (3, 1, 5)
 
 
-def test_a_refused_batch_is_a_dead_letter_before_it_is_removed(tmp_path: Path) -> None:
+def test_refused_batch_becomes_dead_letter_before_removal(tmp_path: Path) -> None:
     store = store_of(events(2))
     run = Run(store, tmp_path, [Answer(406, body=b'{"error": "no user"}\n')])
     run.flow.close(float("inf"))
@@ -76,7 +76,7 @@ def test_a_refused_batch_is_a_dead_letter_before_it_is_removed(tmp_path: Path) -
     assert letters[0].reason == 'status 406: {"error": "no user"}'
 
 
-def test_dead_letters_that_cannot_be_written_keep_the_batch(tmp_path: Path) -> None:
+def test_unwritable_dead_letters_keep_the_batch(tmp_path: Path) -> None:
     """The disk is full, or the folder is a file: nothing may be removed."""
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -107,7 +107,7 @@ def test_attempts_can_be_bounded(tmp_path: Path) -> None:
     assert letters[0].reason == "given up after 3 attempts: status 500"
 
 
-def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path) -> None:
+def test_attempts_of_a_refused_sender_are_unbounded(tmp_path: Path) -> None:
     policy = Policy(delay_seconds=1, attempts_max=3)
     answers = [401, 401, 401, 503, 401, 503, 200]
     run = Run(store_of(events(2)), tmp_path, answers, policy=policy).drain()
@@ -118,7 +118,7 @@ def test_attempts_at_which_the_sender_was_refused_are_not_bounded(tmp_path: Path
     assert letters[0].reason == "given up after 7 attempts, 3 of which failed: status 503"
 
 
-def test_an_endpoint_that_refuses_the_sender_keeps_the_events(tmp_path: Path) -> None:
+def test_endpoint_refusing_the_sender_loses_no_events(tmp_path: Path) -> None:
     store = store_of(events(2))
     run = Run(store, tmp_path, [401, 401, 200])
     told: list[str | None] = []
@@ -150,7 +150,7 @@ def test_auto_takes_what_the_server_names(tmp_path: Path) -> None:
     assert codings == [None, None, "gzip"]
 
 
-def test_an_event_beyond_the_limit_is_not_even_sent(tmp_path: Path) -> None:
+def test_event_beyond_the_limit_is_never_sent(tmp_path: Path) -> None:
     items = [b"1", b"x" * 50, b"2"]
     run = Run(store_of(items), tmp_path, limits=Limits(event_bytes_max=32)).drain()
     assert [records for _, records in run.sent] == [[b"1"], [b"2"]]
@@ -163,7 +163,7 @@ def test_an_event_beyond_the_limit_is_not_even_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
-def test_retry_after_is_waited_for_in_seconds_and_as_a_date(tmp_path: Path, status: int) -> None:
+def test_retry_after_accepts_seconds_and_dates(tmp_path: Path, status: int) -> None:
     seconds = Answer(status, {"retry-after": "30"})
     run = Run(store_of(events(1)), tmp_path, [seconds, 200]).drain()
     assert sum(run.waits) == 30
@@ -179,7 +179,7 @@ def test_retry_after_cannot_stop_a_sender_for_ever(tmp_path: Path) -> None:
     assert sum(Run(store_of(events(1)), tmp_path, answers).drain().waits) == 3600
 
 
-def test_retry_after_holds_for_all_workers_and_for_a_flush(tmp_path: Path) -> None:
+def test_retry_after_applies_to_all_workers_and_flushes(tmp_path: Path) -> None:
     run = Run(store_of(events(2), batch_records=1), tmp_path, [Answer(503, {"retry-after": "30"})])
     first, second = run.flow.worker(), run.flow.worker()
     assert not run.drive(first, until=Wait)
@@ -219,7 +219,7 @@ def test_rates_hold_over_time(tmp_path: Path, rates: Rates, seconds: float | Non
     assert run.flow.snapshot().wait_seconds == pytest.approx(seconds)
 
 
-def test_a_request_that_is_larger_than_its_rate_goes_too(tmp_path: Path) -> None:
+def test_request_larger_than_its_rate_is_sent(tmp_path: Path) -> None:
     run = Run(store_of(events(50)), tmp_path, rates=Rates(events_per_second=1)).drain()
     assert run.waits == []
 
@@ -247,7 +247,7 @@ def test_a_backlog_is_fetched_without_a_pause(tmp_path: Path) -> None:
 # -- several workers, and the end -----------------------------------------------------------------
 
 
-def test_a_batch_removed_while_the_store_is_looked_at_is_not_sent_again(tmp_path: Path) -> None:
+def test_batch_removed_during_a_fetch_is_not_resent(tmp_path: Path) -> None:
     store = store_of(events(1))
     run = Run(store, tmp_path, interval_seconds=1)
     first, second = run.flow.worker(), run.flow.worker()
@@ -269,7 +269,7 @@ def test_two_workers_never_take_the_same_batch(tmp_path: Path) -> None:
     assert len({step.prepared.part.id for step in sends}) == 2
 
 
-def test_a_store_is_not_empty_while_another_sends_its_last_batch(tmp_path: Path) -> None:
+def test_drain_waits_for_the_last_batch_of_others(tmp_path: Path) -> None:
     """It fetched the batch while a worker looked; the worker found nothing new."""
     run = Run(store_of(events(1)), tmp_path)
     worker, once = run.flow.worker(), run.flow.once()
@@ -283,7 +283,7 @@ def test_a_store_is_not_empty_while_another_sends_its_last_batch(tmp_path: Path)
     assert [records for _, records in run.sent] == [events(1)]
 
 
-def test_a_worker_that_is_left_over_ends_and_is_not_overtaken(tmp_path: Path) -> None:
+def test_leftover_worker_ends_and_keeps_its_order(tmp_path: Path) -> None:
     run = Run(store_of(events(2), batch_records=1), tmp_path)
     first = run.flow.worker()
     run.drive(first, until=Send)
@@ -307,7 +307,7 @@ def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [200, 406])
-def test_an_answer_that_comes_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
+def test_answer_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
     store = store_of(events(2), batch_records=1)
     run = Run(store, tmp_path)
     worker = run.flow.worker()
@@ -321,7 +321,7 @@ def test_an_answer_that_comes_at_the_deadline_still_counts(tmp_path: Path, answe
     assert store.stats().batches == 1 and run.sent == []
 
 
-def test_a_worker_that_is_told_to_stop_keeps_what_is_not_done(tmp_path: Path) -> None:
+def test_stopped_worker_keeps_unfinished_batches(tmp_path: Path) -> None:
     store = store_of(events(2), batch_records=1)
     run = Run(store, tmp_path)
     worker = run.flow.worker()

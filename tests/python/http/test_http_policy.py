@@ -67,7 +67,7 @@ def test_retry_after(text: str, seconds: float | None) -> None:
     assert retry_after({"retry-after": text}, NOW) == seconds
 
 
-def test_a_date_of_retry_after_counts_from_the_date_of_the_answer() -> None:
+def test_retry_after_date_counts_from_the_answers_date() -> None:
     headers = {
         "retry-after": formatdate(NOW + 10, usegmt=True),
         "date": formatdate(NOW, usegmt=True),
@@ -76,7 +76,7 @@ def test_a_date_of_retry_after_counts_from_the_date_of_the_answer() -> None:
     assert retry_after({**headers, "date": "nonsense"}, NOW) == 10
 
 
-def test_delays_double_to_a_bound_and_jitter_from_zero() -> None:
+def test_delays_double_to_a_limit_with_full_jitter() -> None:
     policy = Policy(delay_seconds=0.5, delay_seconds_max=10)
     highest = [policy.delay_after(n, Highest()) for n in range(1, 8)]
     assert highest == [0.5, 1, 2, 4, 8, 10, 10]
@@ -87,7 +87,7 @@ def test_delays_double_to_a_bound_and_jitter_from_zero() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_parts_hold_each_record_once_and_keep_to_the_limits(seed: int) -> None:
+def test_parts_cover_each_record_once_within_limits(seed: int) -> None:
     chance = random.Random(seed)
     items = [b"x" * chance.randrange(1, 60) for _ in range(chance.randrange(1, 60))]
     (batch,) = store_of(items, header=b"{{", footer=b"}}", separator=b"--").fetch().data

@@ -24,7 +24,7 @@ def test_segment(sender: MakeSender, endpoint: Endpoint) -> None:
     assert request.headers["authorization"] == "Basic a2V5Og==" and endpoint.events == TRACK
 
 
-def test_a_preset_brings_its_limits_unless_others_are_given(
+def test_preset_limits_apply_unless_others_are_given(
     sender: MakeSender, endpoint: Endpoint, tmp_path: Path
 ) -> None:
     large = events(1, 33_000)
@@ -92,7 +92,7 @@ def refused(body: bytes) -> tuple[int, str] | None:
     return OTLP.partly_refused(Answer(200, body=body))
 
 
-def test_a_message_of_otlp_that_is_no_text_holds_nothing_up(tmp_path: Path) -> None:
+def test_non_text_otlp_message_blocks_nothing(tmp_path: Path) -> None:
     says = b'{"partialSuccess":{"rejectedLogRecords":1,"errorMessage":"a\\ud800\\u001b[2Jb"}}'
     store = store_of(TRACK)
     Run(store, tmp_path, [Answer(200, body=says)], preset=OTLP).drain()
@@ -102,7 +102,7 @@ def test_a_message_of_otlp_that_is_no_text_holds_nothing_up(tmp_path: Path) -> N
     assert letters[0].reason.endswith("1 of these 3 events: a\ufffd\ufffd[2Jb")
 
 
-def test_an_answer_of_otlp_that_says_no_number_ends_no_sender() -> None:
+def test_otlp_answer_without_a_number_ends_no_sender() -> None:
     for body in (b"{}", b'{"partialSuccess":{}}', b'{"partialSuccess":', b""):
         assert refused(body) is None
     unread = (1, "the answer is longer than what is kept of it")
@@ -112,7 +112,7 @@ def test_an_answer_of_otlp_that_says_no_number_ends_no_sender() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 5000])
-def test_a_long_or_divided_answer_of_otlp_is_understood(sender: MakeSender, size: int) -> None:
+def test_long_or_chunked_otlp_answer_is_parsed(sender: MakeSender, size: int) -> None:
     says = b'{"partialSuccess":{"rejectedLogRecords":"5","errorMessage":"%s"}}' % (b"x" * size)
 
     def in_pieces(request: BaseHTTPRequestHandler) -> None:
@@ -142,7 +142,7 @@ def test_a_long_or_divided_answer_of_otlp_is_understood(sender: MakeSender, size
         ("zstd", "Sender(store, 'http://h', dead_letters='d', compression='zstd')"),
     ],
 )
-def test_a_missing_library_is_named_with_what_to_install(hidden: str, made: str, run_child) -> None:
+def test_missing_http_library_error_names_the_extra(hidden: str, made: str, run_child) -> None:
     code = f"""if 1:
         import sys
         for name in ('urllib3', 'aiohttp', 'backports.zstd', 'compression.zstd'):

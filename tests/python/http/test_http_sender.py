@@ -99,7 +99,7 @@ def test_flush_does_not_wait_for_the_interval(sender: MakeSender, endpoint: Endp
 
 
 @pytest.mark.parametrize("status", [401, 404, 302])
-def test_a_wrong_key_or_url_is_told_and_nothing_is_lost(
+def test_wrong_key_or_url_raises_and_keeps_events(
     sender: MakeSender, endpoint: Endpoint, status: int
 ) -> None:
     endpoint.script.extend([status, status, status])
@@ -128,9 +128,7 @@ def test_a_redirect_is_not_followed(sender: MakeSender, endpoint: Endpoint) -> N
 
 
 @pytest.mark.parametrize("stalls", [False, True])
-def test_an_answer_whose_body_does_not_end_counts_by_its_status(
-    sender: MakeSender, stalls: bool
-) -> None:
+def test_answer_with_incomplete_body_counts_by_status(sender: MakeSender, stalls: bool) -> None:
     answers, done = [], threading.Event()
 
     def short(request: BaseHTTPRequestHandler) -> None:

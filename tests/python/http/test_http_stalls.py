@@ -46,7 +46,7 @@ def sockets() -> int:
 
 
 @pytest.mark.parametrize("size", [20, 80_000])
-def test_a_server_that_takes_no_more_is_given_up(
+def test_sender_gives_up_on_stalled_servers(
     sender: MakeSender, silent: socket.socket, size: int
 ) -> None:
     """Earlier, the asynchronous sender waited forever, and the other as long as for a connection.
@@ -66,7 +66,7 @@ def test_a_server_that_takes_no_more_is_given_up(
     assert store.stats().events == 100
 
 
-def test_a_server_that_takes_its_time_is_waited_for(
+def test_sender_waits_for_slow_servers(
     sender: MakeSender, silent: socket.socket, store: MemoryStore
 ) -> None:
     def serve() -> None:
@@ -103,9 +103,7 @@ def test_a_drain_that_ends_meanwhile_closes_the_connection(
 
 
 @pytest.mark.parametrize("part", ["status line", "headers", "body"])
-def test_a_server_that_drips_its_answer_holds_a_request_no_longer_than_it_may(
-    sender: MakeSender, part: str
-) -> None:
+def test_slow_answer_ends_at_the_request_deadline(sender: MakeSender, part: str) -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
     at_once = {"status line": answer[:13], "headers": answer[:17] + b"X-Long: ", "body": answer}
     ended = threading.Event()

@@ -54,7 +54,7 @@ def test_what_a_store_is(make) -> None:
     assert not store.has_data() and store.fetch() is None
 
 
-def test_a_batch_ends_by_size_by_number_and_when_it_is_fetched() -> None:
+def test_batch_ends_by_size_count_or_fetch() -> None:
     sizes = store_of([b"x" * 10] * 5, batch_bytes=20)
     assert [batch.count for batch in sizes.fetch().data] == [2, 2, 1]
     numbers = store_of([b"x"] * 7, batch_records=3)
@@ -62,7 +62,7 @@ def test_a_batch_ends_by_size_by_number_and_when_it_is_fetched() -> None:
     assert [batch.count for batch in numbers.fetch(2).data] == [3, 3]
 
 
-def test_max_bytes_bounds_a_fetch_but_one_batch_always_comes() -> None:
+def test_fetch_respects_max_bytes_beyond_the_first_batch() -> None:
     store = store_of([b"x" * 10] * 4, batch_records=1)
     assert len(store.fetch(max_bytes=25).data) == 2
     assert len(store.fetch(max_bytes=5).data) == 1
@@ -141,7 +141,7 @@ def test_values_become_compact_json_and_bytes_stay() -> None:
 # -- bodies ---------------------------------------------------------------------------------------
 
 
-def test_a_body_is_what_clients_ask_of_a_file_and_has_no_descriptor() -> None:
+def test_batch_body_is_a_raw_stream_without_descriptor() -> None:
     body = only(store_of([b"1", b"2"]))
     assert isinstance(body, io.RawIOBase) and body.readable() and body.seekable()
     assert len(body) == body.content_length == 5 and body.read() == b"[1,2]" and body.read() == b""
@@ -152,14 +152,14 @@ def test_a_body_is_what_clients_ask_of_a_file_and_has_no_descriptor() -> None:
         body.read()
 
 
-def test_header_and_footer_are_made_once_for_each_body() -> None:
+def test_header_and_footer_are_made_once_per_body() -> None:
     made = iter(range(100))
     body = only(store_of([b"1"], header=lambda: b"%d:" % next(made), footer=b"", separator=b""))
     assert [(body.seek(0), body.read()) for _ in range(3)] == [(0, b"0:1")] * 3
 
 
 @pytest.mark.parametrize("sizes", [[1], [5, 1, 9], [CHUNK_BYTES], [CHUNK_BYTES, 1], [30_000] * 7])
-def test_a_body_reads_alike_in_pieces_of_any_size_and_from_any_byte(sizes: list[int]) -> None:
+def test_body_reads_the_same_in_any_pieces(sizes: list[int]) -> None:
     chance = random.Random(1)
     items = [bytes([65 + n % 26]) * size for n, size in enumerate(sizes)]
     envelope = Envelope(b"<<", b">>", b"--")

@@ -41,7 +41,7 @@ def filled(path: Path, files: int) -> None:
         ledger.append_many((b'{"n":%d}' % number for number in range(files)), atomic=True)
 
 
-def test_four_senders_in_four_processes_send_each_event_once(tmp_path: Path) -> None:
+def test_four_sender_processes_send_each_event_once(tmp_path: Path) -> None:
     with Endpoint() as endpoint:
         command = [sys.executable, "-c", WORKER, str(tmp_path / "s"), endpoint.url]
         workers = [subprocess.Popen([*command, str(1000 * n)]) for n in range(4)]
@@ -96,7 +96,7 @@ def test_one_bad_event_takes_no_others_along(
         assert both.drain(30)  # nothing was refused since
 
 
-def test_the_second_argument_of_a_ledger_is_its_mode(tmp_path: Path) -> None:
+def test_ledger_open_takes_mode_as_second_argument(tmp_path: Path) -> None:
     """It was the base, so that mode "a" made another ledger."""
     for opener in (Ledger.open, AsyncLedger.open):
         with pytest.raises(deedbook.InvalidArgumentError, match="mode"):

@@ -48,7 +48,7 @@ def test_what_was_changed_is_judged_as_python_does(value: object, data: st.DataO
         *(b'"\x1f"', b'"\xff"', b'"\\x"', b'"\\ud80"', b"{} {}", b"\xef\xbb\xbf1", b"nul", b"1 2"),
     ],
 )
-def test_what_is_not_json_is_refused_with_a_reason(line: bytes) -> None:
+def test_non_json_line_is_refused_with_a_reason(line: bytes) -> None:
     good = b'{"a":1}'
     lines = JsonLines([good, line, good])
     assert lines.why_not(1)

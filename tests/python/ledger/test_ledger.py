@@ -19,7 +19,7 @@ from ledgers import payloads
 pytestmark = pytest.mark.promise("ledger-several")
 
 
-def test_bodies_outlive_their_ledger_and_any_part_of_them_can_be_read(tmp_path: Path) -> None:
+def test_bodies_outlive_their_ledger_and_support_seek(tmp_path: Path) -> None:
     items = events(500, 200)
     with Ledger.open(tmp_path / "spool", "a", batch_bytes=1 << 30) as ledger:
         ledger.append_many(items)
@@ -39,7 +39,7 @@ def test_bodies_outlive_their_ledger_and_any_part_of_them_can_be_read(tmp_path: 
             call()
 
 
-def test_an_id_is_the_same_after_a_restart_and_never_given_again(tmp_path: Path) -> None:
+def test_batch_ids_survive_restarts_and_never_repeat(tmp_path: Path) -> None:
     """A server that remembers ids would drop the events of a batch with an old id."""
     seen: set[str] = set()
     for _ in range(3):
@@ -53,7 +53,7 @@ def test_an_id_is_the_same_after_a_restart_and_never_given_again(tmp_path: Path)
         shutil.rmtree(tmp_path / "spool")
 
 
-def test_what_a_function_of_the_envelope_raises_is_raised_and_loses_nothing(tmp_path: Path) -> None:
+def test_envelope_function_errors_propagate_without_loss(tmp_path: Path) -> None:
     answers: list[object] = [ZeroDivisionError("no time"), "text", b"]"]
 
     def footer() -> bytes:
@@ -109,7 +109,7 @@ def test_wrong_options_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> Non
     assert not (tmp_path / "s").exists()
 
 
-def test_a_ledger_is_no_container_and_refuses_once_it_is_closed(tmp_path: Path) -> None:
+def test_ledger_is_no_container_and_refuses_after_close(tmp_path: Path) -> None:
     """As with a log, a meaningless operation raises TypeError and does not return False."""
     ledger = Ledger.open(tmp_path / "s", "a", durability="always")
     ledger.append(b"1")
@@ -233,7 +233,7 @@ with deedbook.Ledger.open(sys.argv[1], "a", batch_records=3, batch_bytes=50_000)
         assert payloads(ledger) == [b"1", b"2", b"3"]
 
 
-def test_a_batch_is_appended_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_atomic_batch_is_appended_whole_or_not(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "s", "a", batch_records=4, durability="always") as ledger:
         for wrong in ([b"1", b""], [b"1", "text"], [b"1", b"x" * (1 << 20) + b"x"]):
             with pytest.raises((TypeError, deedbook.Error)):

@@ -37,9 +37,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "old"
 
 
-def test_a_migration_tells_its_progress_and_what_became_of_each_file(
-    source: Path, tmp_path: Path
-) -> None:
+def test_ledger_migration_reports_progress_and_each_file(source: Path, tmp_path: Path) -> None:
     names = sorted(path.name for path in source.iterdir())
     told: list[tuple[int, int]] = []
     looked = Ledger.migrate_directory_store(source, tmp_path / "s", dry_run=True)

@@ -111,7 +111,7 @@ def test_events_are_found_by_id(store: EventStore) -> None:
                 way(place)
 
 
-def test_a_filter_may_be_a_dict_a_list_or_json(store: EventStore) -> None:
+def test_filter_accepts_dict_list_or_json(store: EventStore) -> None:
     store.append_many(made(str(kind), kind=kind) for kind in range(1, 4))
     filters = [{"kinds": [1]}, {"kinds": [3]}]
     for given in (filters, json.dumps(filters)):
@@ -226,7 +226,7 @@ def test_files_of_python_and_their_errors(store: EventStore, tmp_path: Path) -> 
     assert isinstance(failed.value.__cause__, OSError)
 
 
-def test_zstd_is_read_and_written_or_refused_by_name(store: EventStore, tmp_path: Path) -> None:
+def test_zstd_is_supported_or_refused_by_name(store: EventStore, tmp_path: Path) -> None:
     store.append(made())
     path = tmp_path / "out.zst"
     if has_zstd():
@@ -264,7 +264,7 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
     assert store.census().events > 0
 
 
-def test_a_damaged_write_ahead_log_is_cut_where_that_is_asked_for(path: Path) -> None:
+def test_damaged_nostr_wal_is_truncated_on_request(path: Path) -> None:
     options = {"batch_interval": 0.5, "batch_bytes": 1 << 20, "wal_segment_bytes": 10 << 20}
     with EventStore.create(path, **options) as store:
         store.append_many(made(str(number)) for number in range(20))

@@ -27,7 +27,7 @@ def limited() -> None:
 
 @posix
 @pytest.mark.parametrize("given", ["by its name", "by another name", "as standard input"])
-def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, given: str) -> None:
+def test_import_refuses_an_input_as_aside_file(path: Path, tmp_path: Path, given: str) -> None:
     source, other = tmp_path / "bad", tmp_path / "link"
     text = (b"x" * 10_000 + b"\n") * 200
     source.write_bytes(text)
@@ -44,7 +44,7 @@ def test_bad_lines_do_not_go_to_the_end_of_an_input(path: Path, tmp_path: Path, 
     assert source.read_bytes() == text and not path.exists()
 
 
-def test_the_file_that_is_imported_takes_no_bad_lines(path: Path, tmp_path: Path) -> None:
+def test_import_json_refuses_its_source_as_aside(path: Path, tmp_path: Path) -> None:
     source, other = tmp_path / "bad", tmp_path / "link"
     source.write_bytes(b"oops\n")
     other.hardlink_to(source)
@@ -58,7 +58,7 @@ def test_the_file_that_is_imported_takes_no_bad_lines(path: Path, tmp_path: Path
     assert source.read_bytes() == b"oops\n"
 
 
-def test_bad_lines_after_the_last_report_are_not_written_aside_twice(
+def test_bad_lines_since_last_report_are_not_repeated(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, aside = tmp_path / "events.jsonl", tmp_path / "bad"
@@ -109,7 +109,7 @@ def test_bad_lines_are_not_written_aside_twice(tmp_path: Path) -> None:
     assert path.read_bytes() == b"one\ntwo\ntwo\nthree\nfour\nfive\none\n"
 
 
-def test_a_bad_line_that_is_written_short_is_written_to_its_end(
+def test_short_write_of_a_bad_line_is_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = lambda path, mode, buffering: Short(path, mode)  # noqa: E731

@@ -33,7 +33,7 @@ def rows(stream: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> None:
+def test_nostr_columns_are_typed_and_match_iteration(store: EventStore) -> None:
     store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
     assert pa.schema(store) == pa.table(store).schema == SCHEMA
     assert rows(store) == rows(store.batches()) == walked(store)
@@ -48,7 +48,7 @@ def test_the_columns_are_typed_and_say_what_the_walk_says(store: EventStore) -> 
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX")
-def test_a_filter_that_matches_little_gives_no_empty_batches_and_listens_to_signals(
+def test_sparse_filter_skips_empty_batches_and_heeds_signals(
     path: Path,
 ) -> None:
     """Otherwise the walk would reach the end of the store, and then report no batch."""
@@ -72,7 +72,7 @@ def test_a_filter_that_matches_little_gives_no_empty_batches_and_listens_to_sign
             signal.signal(signal.SIGALRM, before)
 
 
-def test_what_cannot_be_asked_for_is_refused_with_its_name(store: EventStore) -> None:
+def test_wrong_batch_options_are_refused_by_name(store: EventStore) -> None:
     for wrong, says in [
         ({"columns": ["payload"]}, 'column "payload", must be one of id, pubkey'),
         ({"columns": []}, "no columns"),
@@ -98,7 +98,7 @@ def test_what_cannot_be_asked_for_is_refused_with_its_name(store: EventStore) ->
             ask()
 
 
-def test_parts_together_are_the_store_in_other_processes_too(store: EventStore) -> None:
+def test_store_splits_together_cover_the_store(store: EventStore) -> None:
     parts = store.splits(8 * 4096)
     assert len(parts) > 3 and all(part.format == "nostr" for part in parts)
     again = pickle.loads(pickle.dumps(parts))

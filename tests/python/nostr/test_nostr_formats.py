@@ -28,7 +28,7 @@ def ok(*args: object) -> Any:
     return outputs(*args)[0]
 
 
-def test_a_store_is_known_by_its_segments_and_opened_like_any_log(store: Path) -> None:
+def test_store_is_detected_by_segments_and_opens_generically(store: Path) -> None:
     assert formats.detect(store) == "nostr"
     with deedbook.open(store) as opened:
         assert isinstance(opened, EventStore) and opened.mode == "r"
@@ -70,7 +70,7 @@ def test_cat_prints_the_events(store: Path) -> None:
     assert ok("cat", store, "1:") == "" and len(reverse) == 5
 
 
-def test_cat_goes_on_after_damage_where_that_is_asked_for(store: Path) -> None:
+def test_store_cat_continues_after_damage_on_request(store: Path) -> None:
     flip(store / "data" / "segments" / "data.0.seg", 2 * 4096 + 60)
     found = run("cat", store)
     assert found.returncode == 1 and len(found.stdout.splitlines()) == 1
@@ -89,7 +89,7 @@ def test_cat_goes_on_after_damage_where_that_is_asked_for(store: Path) -> None:
         (("info", "--base", "x", "{store}"), "--base is for ledgers"),
     ],
 )
-def test_what_a_store_does_not_have_says_what_there_is(
+def test_unsupported_store_command_names_its_alternative(
     store: Path, args: tuple[str, ...], says: str
 ) -> None:
     found = run(*(arg.format(store=store) for arg in args))

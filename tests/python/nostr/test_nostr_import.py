@@ -123,7 +123,7 @@ def test_an_import_that_a_signal_ended_repeats_nothing(
 
 @posix
 @pytest.mark.parametrize("writes", [True, False])
-def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
+def test_import_opens_a_pipe_once_and_heeds_signals(
     path: Path, tmp_path: Path, lines: list[bytes], writes: bool
 ) -> None:
     fifo = tmp_path / "fifo"
@@ -147,7 +147,7 @@ def test_a_pipe_is_opened_once_and_a_signal_ends_the_wait_for_it(
 
 
 @posix
-def test_a_signal_ends_the_wait_for_more_lines_at_a_commit(path: Path, lines: list[bytes]) -> None:
+def test_signal_ends_waiting_for_lines_at_a_commit(path: Path, lines: list[bytes]) -> None:
     with running("import", path, "--json") as process:
         for line in lines[:3]:
             send(process, line + b"\n")
@@ -195,7 +195,7 @@ def noted(path: Path, source: Path, done: ImportReport | None = None) -> bool:
     return notes.find(str(source)) is not None
 
 
-def test_what_is_noted_is_passed_over_unless_the_file_or_the_way_changed(
+def test_noted_lines_are_skipped_unless_something_changed(
     path: Path, tmp_path: Path, run: Any
 ) -> None:
     source, events = tmp_path / "events.jsonl", of(range(10))
@@ -259,7 +259,7 @@ def test_many_files_are_one_import(
     assert not (path / ".deedbook" / "imports.json").exists()
 
 
-def test_an_error_names_the_file_that_cannot_be_read(path: Path, tmp_path: Path, run: Any) -> None:
+def test_import_error_names_the_unreadable_file(path: Path, tmp_path: Path, run: Any) -> None:
     sources = [tmp_path / f"{name}.jsonl.gz" for name in "ab"]
     packed = gzip.compress(b"".join(of(range(9))))
     sources[0].write_bytes(packed)

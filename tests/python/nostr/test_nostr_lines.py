@@ -30,7 +30,7 @@ def parsed(lines: Any, **options: Any) -> Any:
     return pa.record_batch(parse_events(lines, **options))
 
 
-def test_lines_come_as_arrow_as_bytes_and_as_anything_that_gives_them() -> None:
+def test_parser_accepts_lines_as_arrow_bytes_and_iterables() -> None:
     lines = damaged()
     expected = parsed(lines)
     text = [line.decode() for line in LINES]

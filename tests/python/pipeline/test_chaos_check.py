@@ -128,7 +128,7 @@ def failed(home: Home, **given: Any) -> set[str]:
     return {one.name for one in check(home, **given) if not one.ok}
 
 
-def test_all_is_well_with_what_a_right_pipeline_made(home: Home) -> None:
+def test_check_passes_a_correct_pipeline(home: Home) -> None:
     import threading
 
     followed = follow(home, threading.Event(), idle_seconds=1.0)
@@ -220,7 +220,7 @@ def test_a_damaged_log_is_found(home: Home) -> None:
     assert "files: bronze is intact" in failed(home)
 
 
-def test_what_a_follower_saw_and_is_gone_is_found(home: Home) -> None:
+def test_check_finds_lost_followed_records(home: Home) -> None:
     import threading
 
     followed = follow(home, threading.Event(), idle_seconds=1.0)
@@ -235,7 +235,7 @@ def test_what_a_follower_saw_and_is_gone_is_found(home: Home) -> None:
     assert "orders: a follower saw all of bronze" in failed(home, followed=again)
 
 
-def test_what_a_kill_left_beside_a_table_does_not_count(home: Home) -> None:
+def test_check_ignores_leftover_table_files_of_kills(home: Home) -> None:
     silver = home.table("silver")
     log = silver / "_spark_metadata"
     log.mkdir()

@@ -144,7 +144,7 @@ def test_what_was_killed_is_resumed(tmp_path: Path) -> None:
     assert again.complete and set(again.lines.values()) == {0}
 
 
-def test_an_input_that_lost_or_changed_something_is_not_resumed(tmp_path: Path) -> None:
+def test_input_with_losses_or_changes_is_not_resumed(tmp_path: Path) -> None:
     made(tmp_path, events=3000, seed=3)
     files = sorted((tmp_path / "files").iterdir())
     data = files[0].read_bytes()
@@ -160,7 +160,7 @@ def test_an_input_that_lost_or_changed_something_is_not_resumed(tmp_path: Path) 
     assert set(done.failures) == {"files", "spool"}
 
 
-def test_a_note_that_was_torn_and_a_line_without_a_note(tmp_path: Path) -> None:
+def test_torn_note_and_missing_notes_are_completed(tmp_path: Path) -> None:
     made(tmp_path, events=500, seed=4)
     expected = expected_file(tmp_path, "orders")
     whole = expected.read_bytes()

@@ -34,7 +34,7 @@ def left_by(home: Home) -> dict[str, Path]:
     }
 
 
-def test_each_step_is_seen_by_the_file_that_it_leaves_and_no_other(home: Home) -> None:
+def test_watch_sees_each_step_only_by_its_file(home: Home) -> None:
     files = left_by(home)
     assert set(files) == set(MOMENTS) - {"at random"}
     watches = {moment: Watch(home, moment) for moment in files}
@@ -48,7 +48,7 @@ def test_each_step_is_seen_by_the_file_that_it_leaves_and_no_other(home: Home) -
         assert new == {one for one in files if files[one].exists()}
 
 
-def test_a_run_must_refuse_say_why_and_change_nothing() -> None:
+def test_run_must_refuse_with_reason_and_change_nothing() -> None:
     refused = Once(2, "pipeline: /log: no checkpoint is at /there\n", {})
     assert judge(refused, ["no checkpoint", "/there"], True) is None
     assert judge(refused, ["no checkpoint", "/elsewhere"], True) == (
@@ -62,7 +62,7 @@ def test_a_run_must_refuse_say_why_and_change_nothing() -> None:
     )
 
 
-def test_a_run_with_bad_lines_has_read_all_the_same(
+def test_run_with_bad_lines_counts_as_complete(
     home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     runs = Runs(home, "local[1]", (), tmp_path)

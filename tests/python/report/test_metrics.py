@@ -92,7 +92,7 @@ def test_buckets_of_syncs_add_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [Book, Pier])
-def test_a_book_and_a_pier_name_their_last_event(tmp_path: Path, kind: type[Any]) -> None:
+def test_metrics_name_last_event_of_book_and_pier(tmp_path: Path, kind: type[Any]) -> None:
     with kind.create(tmp_path / "log", epoch=7, durability="manual") as log:
         log.append_many([b"a", b"b"])
         log.sync()
@@ -106,7 +106,7 @@ def test_a_book_and_a_pier_name_their_last_event(tmp_path: Path, kind: type[Any]
         assert found["files"] == (2 if kind is Pier else 1)
 
 
-def test_a_ledger_and_a_store_know_what_no_sync_covers(tmp_path: Path) -> None:
+def test_metrics_count_unsynced_bytes_of_ledger_and_store(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger", "a", durability="manual", batch_records=3) as ledger:
         assert ledger.unsynced_bytes == 0
         ledger.append_many([b"one", b"two"])
@@ -170,7 +170,7 @@ def test_an_event_store_counts_its_write_ahead_log(tmp_path: Path) -> None:
         assert reader.stats().records == 0 and reader.stats().syncs == 0
 
 
-def test_damage_and_loss_are_seen_and_a_log_that_cannot_be_read_is_down(
+def test_metrics_show_damage_loss_and_unreadable_logs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Book.create(tmp_path / "book") as book:
@@ -238,7 +238,7 @@ def test_the_command_prints_text_json_and_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="ends by SIGTERM")
-def test_the_command_listens_beside_a_writer_until_it_is_stopped(tmp_path: Path) -> None:
+def test_metrics_command_listens_next_to_a_writer(tmp_path: Path) -> None:
     with Wal.create(tmp_path / "wal") as wal:
         with running("metrics", tmp_path / "wal", "--listen", "0") as server:
             assert server.stderr is not None
@@ -305,7 +305,7 @@ def test_a_request_that_fails_leaves_no_traceback(
     assert [one.getMessage() for one in caplog.records] == ([] if is_gone else [said])
 
 
-def test_clients_that_drip_or_wait_hold_no_thread_for_long(
+def test_slow_metrics_clients_release_their_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_server, "_SECONDS_MAX", 0.2)
@@ -344,12 +344,12 @@ def test_requests_at_once_read_the_logs_once() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:9477", "LOCALHOST"])
-def test_a_server_on_loopback_answers_to_its_own_names(host: str) -> None:
+def test_loopback_server_answers_to_its_names(host: str) -> None:
     with served(lambda: "x 1\n") as address:
         assert asked(address, host).endswith(b"x 1\n")
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "[", "10.0.0.1"])
-def test_a_server_on_loopback_answers_to_no_other_name(host: str) -> None:
+def test_loopback_server_refuses_other_names(host: str) -> None:
     with served(lambda: "x 1\n") as address:
         assert b" 421 " in asked(address, host).splitlines()[0]

@@ -122,7 +122,7 @@ def test_a_log_that_lost_its_end_shows_it(logs: Path, tmp_path: Path) -> None:
     assert 0 < found.records < 3000
 
 
-def test_a_writer_reports_on_itself_with_its_syncs_and_what_is_not_durable(tmp_path: Path) -> None:
+def test_writer_report_has_syncs_and_unsynced_records(tmp_path: Path) -> None:
     wal = Wal.create(tmp_path / "wal")
     book = Book.create(tmp_path / "book", durability="manual")
     pier = Pier.create(tmp_path / "pier", durability="always")
@@ -156,7 +156,7 @@ def test_a_writer_reports_on_itself_with_its_syncs_and_what_is_not_durable(tmp_p
                 assert found.unsynced_records == 2 and "<dd>2 deeds</dd>" in page
 
 
-def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs: Path) -> None:
+def test_report_without_writer_explains_missing_latencies(logs: Path) -> None:
     found = deedbook.report(logs / "wal")
     assert (found.handle, found.stats, found.unsynced_bytes) == (None, None, None)
     assert "No sync latencies: this report was made of a path, and only" in found.to_html()
@@ -173,7 +173,7 @@ def test_without_a_writing_handle_the_page_says_why_there_are_no_latencies(logs:
 # -- the page -------------------------------------------------------------------------------------
 
 
-def test_what_a_consumer_has_left_to_read_is_told_in_bytes_or_events(logs: Path) -> None:
+def test_report_shows_consumer_lag_in_bytes_or_events(logs: Path) -> None:
     assert "read to event 701</title>" in (page := deedbook.report(logs / "pier").to_html())
     assert "<span>2,300 events to read</span>" in page
     report = deedbook.report(logs / "wal")
@@ -207,7 +207,7 @@ def test_a_reader_sees_the_charts_of_every_format(
                 assert charts["Map of damage"] == (2 if name == "bad" else 1)
 
 
-def test_the_picture_of_the_documentation_is_that_of_its_page(
+def test_docs_picture_matches_its_report_page(
     tmp_path: Path, window: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Taken again, from the blocks of docs/report.md. DEEDBOOK_PICTURES=docs stores it there."""
@@ -298,7 +298,7 @@ def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path) -> N
 # -- bounds ---------------------------------------------------------------------------------------
 
 
-def test_what_a_scan_keeps_does_not_grow_with_the_log() -> None:
+def test_scan_memory_is_constant_in_log_length() -> None:
     scan = Scan()
     for number in range(20_000):
         scan.add(b'{"type":"%d","ts":%d}' % (number, 1_600_000_000 + number * 977))

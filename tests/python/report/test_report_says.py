@@ -55,7 +55,7 @@ def test_of_several_ledgers_one_must_be_named(two: Path, name: str) -> None:
     assert deedbook.report(two, base="b").records == 2
 
 
-def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(two: Path, tmp_path: Path) -> None:
+def test_report_lists_only_files_of_the_given_ledger(two: Path, tmp_path: Path) -> None:
     for base, files in (("a", ["0-a"]), ("b", ["0-b", "1-b"])):
         found = deedbook.report(two, base=base)
         assert [os.path.basename(file.path) for file in found.files] == files
@@ -64,7 +64,7 @@ def test_the_files_of_a_report_are_those_of_the_ledger_asked_for(two: Path, tmp_
         ok("export", two, "-o", tmp_path / "x.jsonl", "--base", base, "-q")
 
 
-def test_a_damaged_write_ahead_log_of_a_store_is_damage(store: Path, tmp_path: Path) -> None:
+def test_report_shows_damage_in_a_stores_wal(store: Path, tmp_path: Path) -> None:
     assert CHECKED in deedbook.report(store).to_html()
     (log,) = (store / "wal").glob("*.log")
     flip(log, len(log.read_bytes().rstrip(b"\0")) - 60)
@@ -92,7 +92,7 @@ def test_faults_beyond_those_that_are_named_are_counted(store: Path) -> None:
     assert "<dt>damages</dt><dd>1,500</dd>" in many.to_html()
 
 
-def test_a_segment_that_a_compaction_drops_does_not_end_a_report(
+def test_segment_dropped_by_compaction_does_not_end_report(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = _NostrInfo.data_files
@@ -106,7 +106,7 @@ def test_a_segment_that_a_compaction_drops_does_not_end_a_report(
     assert found.ok and [part.name for part in found.parts] == ["data.0.seg"]
 
 
-def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
+def test_failed_log_without_damage_has_no_damage_count(
     tmp_path: Path,
 ) -> None:
     with Pier.create(tmp_path / "pier") as pier:
@@ -124,7 +124,7 @@ def test_a_log_that_is_not_ok_without_any_damage_has_no_count_of_it(
     assert told.endswith(b", NOT OK\n")
 
 
-def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> None:
+def test_report_page_shows_a_loss_of_unknown_size(tmp_path: Path) -> None:
     with Book.create(tmp_path / "book") as book:
         book.append(b"1")
     found = deedbook.report(tmp_path / "book")
@@ -134,7 +134,7 @@ def test_a_loss_of_an_unknown_number_is_not_a_loss_of_none(tmp_path: Path) -> No
         assert f"<dt>lost, as was noted</dt><dd>{said}</dd>" in page
 
 
-def test_a_page_about_damage_says_what_is_lost_and_what_to_do(tmp_path: Path) -> None:
+def test_report_page_shows_losses_and_a_remedy(tmp_path: Path) -> None:
     """Earlier, the page had "recovery clean" next to "2 damages", and no number of lost deeds."""
     path = tmp_path / "a log"
     with Book.create(path) as book:

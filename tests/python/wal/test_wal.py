@@ -56,7 +56,7 @@ def test_one_file_has_no_segments(tmp_path: Path) -> None:
         Wal.open(tmp_path / "wal", single_file=True)
 
 
-def test_a_split_carries_the_segment_size_to_other_processes(tmp_path: Path) -> None:
+def test_split_carries_segment_size_to_other_processes(tmp_path: Path) -> None:
     path = tmp_path / "wal"
     with Wal.create(path, segment_bytes=1000) as wal:
         lsns = [wal.append(b"%04d" % i * 10) for i in range(200)]

@@ -17,7 +17,7 @@ def fill(path: Path, records: int = 100) -> tuple[Wal, list[int]]:
     return wal, lsns
 
 
-def test_a_log_stays_where_it_is_when_the_directory_changes(
+def test_open_log_ignores_a_changed_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "ab":
@@ -42,7 +42,7 @@ def test_a_log_stays_where_it_is_when_the_directory_changes(
 
 
 @pytest.mark.parametrize("last", ["sync", "close", "truncate_before"])
-def test_whoever_is_told_of_a_slow_sync_may_use_the_log(tmp_path: Path, last: str) -> None:
+def test_slow_sync_handler_may_use_the_log(tmp_path: Path, last: str) -> None:
     program = """
 import logging, sys
 from deedbook import Wal

@@ -51,7 +51,7 @@ def test_each_format_is_found_and_read(sail: Any, tmp_path: Path) -> None:
         assert found == {one.id: (one.content, one.created_at) for one in store}
 
 
-def test_small_parts_options_and_sql_give_the_same_rows(sail: Any, tmp_path: Path) -> None:
+def test_sail_reads_same_rows_with_splits_and_sql(sail: Any, tmp_path: Path) -> None:
     append_to("book", tmp_path / "book", [b"x" * 100] * 5000)
     frame = load(sail, tmp_path / "book", "event bigint", start=10, end=4000, splitSize="64k")
     assert sorted(row.event for row in frame.collect()) == list(range(10, 4000))
@@ -74,7 +74,7 @@ def test_errors_name_the_place_as_on_spark(sail: Any, tmp_path: Path) -> None:
     assert len(rows) == 300
 
 
-def test_a_write_is_refused_by_name_and_appends_nothing(sail: Any, tmp_path: Path) -> None:
+def test_sail_write_is_refused_and_appends_nothing(sail: Any, tmp_path: Path) -> None:
     Book.create(tmp_path / "book").close()
     with pytest.raises(Exception, match="does not tell a task its partition"):
         write(sail.createDataFrame([(b"one",)], "jam binary"), tmp_path / "book")

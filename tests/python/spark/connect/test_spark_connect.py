@@ -27,7 +27,7 @@ def connected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.full
-def test_a_log_of_each_format_gives_the_rows_of_a_local_session(
+def test_connect_reads_the_rows_of_a_local_session(
     connected: Any, spark: Any, tmp_path: Path
 ) -> None:
     make_logs(tmp_path, RECORDS)
@@ -60,7 +60,7 @@ def test_a_write_with_a_number_is_appended_once(connected: Any, tmp_path: Path) 
 
 
 @pytest.mark.full
-def test_a_stream_that_starts_again_copies_each_record_once(connected: Any, tmp_path: Path) -> None:
+def test_restarted_connect_stream_copies_records_once(connected: Any, tmp_path: Path) -> None:
     for first in (0, 200):
         append_to("wal", tmp_path / "from", RECORDS[first : first + 200])
         reader = connected.readStream.format("deedbook").option("columns", "payload")
@@ -71,7 +71,7 @@ def test_a_stream_that_starts_again_copies_each_record_once(connected: Any, tmp_
 
 
 @pytest.mark.full
-def test_damage_is_an_error_with_its_place_or_a_row(connected: Any, tmp_path: Path) -> None:
+def test_connect_reports_damage_as_error_or_row(connected: Any, tmp_path: Path) -> None:
     append_to("book", tmp_path / "book", RECORDS)
     flip(tmp_path / "book" / "book.log", 2000)
     with pytest.raises(Exception, match=r"book\.log.*byte"):

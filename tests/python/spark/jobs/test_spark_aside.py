@@ -113,7 +113,7 @@ def test_lines_of_other_jobs_stay(tmp_path: Path, own: Checkpoint, files: list[P
     assert lines(at) == [("b", "0.jsonl", 1), *before]
 
 
-def test_lines_are_counted_and_not_held_in_memory_where_no_other_query_has_any(
+def test_aside_keeps_no_lines_in_memory_unless_needed(
     tmp_path: Path, own: Checkpoint, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = tmp_path / "bad"

@@ -109,7 +109,7 @@ def test_each_record_is_in_the_table_once(spark: Any, tmp_path: Path, kind: Any)
 
 
 @pytest.mark.parametrize("step", range(4))
-def test_a_batch_of_plain_files_is_added_once_wherever_the_driver_dies(
+def test_export_adds_batches_once_despite_driver_deaths(
     spark: Any, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dies before the intent, before a file has its name, before the note, and after the note."""
@@ -154,9 +154,7 @@ def test_a_staged_file_that_is_nowhere_is_refused(spark: Any, tmp_path: Path) ->
         assert caught.value.filename == str(staged)
 
 
-def test_a_batch_that_was_begun_is_not_finished_in_another_table(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_started_batch_is_not_finished_in_another_table(spark: Any, tmp_path: Path) -> None:
     table, older = tmp_path / "table", tmp_path / "older"
     made = table_at(tmp_path)
     rows = spark.range(3).selectExpr("id as event").coalesce(1)
@@ -213,7 +211,7 @@ def test_files_are_on_stable_storage_before_they_count(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_the_checkpoint_nothing_is_added_a_second_time(
+def test_export_without_checkpoint_adds_nothing_twice(
     spark: Any, tmp_path: Path, kind: Any
 ) -> None:
     log, table = tmp_path / "log", tmp_path / "table"
@@ -226,7 +224,7 @@ def test_without_the_checkpoint_nothing_is_added_a_second_time(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_table_without_the_batches_of_its_checkpoint_is_refused(
+def test_table_lacking_batches_of_its_checkpoint_is_refused(
     spark: Any, tmp_path: Path, kind: Any
 ) -> None:
     """A user deletes the table, or restores an older copy, and keeps the checkpoint."""
@@ -257,7 +255,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", OTHERS)
-def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
+def test_export_refuses_different_columns_or_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, other: str
 ) -> None:
     columns, partition_by, said = OTHERS[other]
@@ -277,7 +275,7 @@ def test_other_columns_or_partitions_than_those_of_the_table_are_refused(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_that_is_not_the_next_of_its_query_is_refused(
+def test_table_refuses_batches_out_of_order(
     tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_tables.Table, "_stage", lambda *_: [])

@@ -70,7 +70,7 @@ def put_aside(spark: Any, directory: str) -> list[tuple[str, int, str, bytes]]:
 
 
 @pytest.mark.parametrize(("check", "suffix"), [("id", ".gz"), ("signature", ".zst")])
-def test_a_store_gets_what_an_import_of_its_own_would_store(
+def test_spark_import_stores_the_same_as_import_json(
     spark: Any, tmp_path: Path, check: Any, suffix: str
 ) -> None:
     source, store, other = tmp_path / "in", tmp_path / "store", tmp_path / "other"
@@ -147,9 +147,7 @@ def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_an_import_that_is_killed_ends_with_every_event_once(
-    tmp_path: Path, run_spark: Any
-) -> None:
+def test_killed_import_stores_every_event_once(tmp_path: Path, run_spark: Any) -> None:
     """In the middle of the batches, the driver, its JVM and the workers are killed."""
     source, store = tmp_path / "in", tmp_path / "store"
     expected: list[bytes] = []

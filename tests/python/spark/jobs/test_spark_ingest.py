@@ -55,9 +55,7 @@ def killed(commit: bool) -> Iterator[None]:
         yield
 
 
-def test_lines_are_appended_once_in_the_order_of_files_and_lines(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_ingest_appends_lines_once_in_file_order(spark: Any, tmp_path: Path) -> None:
     source, log = tmp_path / "in", tmp_path / "events"
     expected = put(source / "a.jsonl", records(1, 300)) + put(source / "b.gz", records(2, 50))
     first = ingest(spark, source, log, format="book")
@@ -71,7 +69,7 @@ def test_lines_are_appended_once_in_the_order_of_files_and_lines(
     assert payloads(log) == expected
 
 
-def test_each_batch_is_reported_after_the_log_has_it(spark: Any, tmp_path: Path) -> None:
+def test_on_batch_runs_after_its_batch_is_stored(spark: Any, tmp_path: Path) -> None:
     source, log = tmp_path / "in", tmp_path / "events"
     put(source / "a.jsonl", records(1, 30), changed_at=1)  # Spark takes the oldest file first
     put(source / "b.jsonl", records(2, 50), changed_at=2)
@@ -90,7 +88,7 @@ def test_each_batch_is_reported_after_the_log_has_it(spark: Any, tmp_path: Path)
     assert told == [(0, 30), (1, 50), (2, 1)]
 
 
-def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path: Path) -> None:
+def test_run_killed_before_its_first_batch_restarts(spark: Any, tmp_path: Path) -> None:
     source, log, checkpoint = tmp_path / "in", tmp_path / "events", tmp_path / "checkpoint"
     expected = put(source / "a.jsonl", records(1, 30))
     left = checkpoint / "offsets" / ".0.5cb29ad1-7a3e-4b0f-9d55-0f3a4a0b6d11.tmp"
@@ -101,9 +99,7 @@ def test_a_run_killed_before_its_first_batch_is_begun_again(spark: Any, tmp_path
     assert not left.exists()
 
 
-def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_bad_line_ends_ingest_with_place_before_append(spark: Any, tmp_path: Path) -> None:
     source, log = tmp_path / "in", tmp_path / "events"
     good = put(source / "a.jsonl", records(1, 10))
     put(source / "b.jsonl", [b'{"b":1}', b"{", b'{"b":2}', b""])
@@ -118,15 +114,13 @@ def test_a_bad_line_ends_the_job_with_its_place_and_nothing_is_appended(
     assert all(row.file == str(source / "b.jsonl") and row.reason for row in rows)
 
 
-def test_lines_that_are_no_json_are_taken_where_nothing_is_checked(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_unchecked_ingest_accepts_lines_that_are_not_json(spark: Any, tmp_path: Path) -> None:
     lines = put(tmp_path / "in" / "a[1] {x}.log", [b"\xff\x00", b"", b"two\r"])
     ingest(spark, tmp_path / "in" / "a[1] {x}.log", tmp_path / "log", format="wal", check="none")
     assert payloads(tmp_path / "log") == lines
 
 
-def test_what_the_log_had_before_is_not_counted_as_appended(spark: Any, tmp_path: Path) -> None:
+def test_appended_count_excludes_earlier_records(spark: Any, tmp_path: Path) -> None:
     source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
     put(source / "a.jsonl", records(1, 3))
     first = ingest(spark, source, log, format="book")
@@ -150,9 +144,7 @@ def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:
     assert payloads(tmp_path / "log") == [b"r%d" % n for n in range(100)]
 
 
-def test_rows_of_parquet_files_come_in_the_order_of_names_and_rows(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_parquet_rows_arrive_in_name_and_row_order(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     expected = []
     for name, count in (("a 1%2B+.parquet", 10), ("a!2.parquet", 4000), ("b.parquet", 300)):
@@ -177,7 +169,7 @@ def test_records_of_other_logs_become_records(spark: Any, tmp_path: Path) -> Non
         assert copy[41].mug == 7
 
 
-def test_a_log_that_is_one_file_is_no_file_of_lines(spark: Any, tmp_path: Path) -> None:
+def test_single_file_log_is_not_read_as_lines(spark: Any, tmp_path: Path) -> None:
     lines = records(1, 40)
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -192,7 +184,7 @@ def test_a_log_that_is_one_file_is_no_file_of_lines(spark: Any, tmp_path: Path) 
     assert migrated.records == 20 and payloads(tmp_path / "copy") == lines[:20]
 
 
-def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(
+def test_ingest_consumer_blocks_truncation_and_loss_needs_consent(
     spark: Any, tmp_path: Path
 ) -> None:
     source, log = tmp_path / "app.wal", tmp_path / "log"
@@ -216,7 +208,7 @@ def test_a_wal_keeps_what_was_not_ingested_yet_and_a_loss_may_be_passed(
 
 
 @pytest.mark.parametrize("name", ["_x.jsonl", ".x.jsonl", "x.jsonl._COPYING_"])
-def test_a_file_that_spark_does_not_read_is_refused(tmp_path: Path, name: str) -> None:
+def test_file_names_hidden_from_spark_are_refused(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.write_bytes(b"{}\n")
     hidden = [tmp_path / f"{name[:2]}*"] if name[0] in "_." else []
@@ -277,7 +269,7 @@ def test_the_age_of_a_file_does_not_matter(spark: Any, tmp_path: Path) -> None:
     assert payloads(log) == expected
 
 
-def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
+def test_ingest_syncs_the_checkpoint_before_the_log(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Earlier, a power cut lost Spark's plan of a batch, and the next batch counted as a repeat."""
@@ -297,9 +289,7 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
 
 
 @pytest.mark.parametrize("kind", ["lines", "parquet", "events"])
-def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
-    spark: Any, tmp_path: Path, kind: str
-) -> None:
+def test_repeated_batch_fails_if_a_file_is_missing(spark: Any, tmp_path: Path, kind: str) -> None:
     source, target, expected = tmp_path / "in", tmp_path / "target", []
     suffix = "parquet" if kind == "parquet" else "jsonl"
     for name in ("a b%", "b", "c"):
@@ -344,9 +334,7 @@ def test_a_file_that_is_gone_when_its_batch_is_repeated_is_not_passed_over(
         assert report.appended == 0
 
 
-def test_bad_lines_of_a_batch_that_a_killed_run_appended_are_reported(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_bad_lines_of_a_repeated_batch_are_reported(spark: Any, tmp_path: Path) -> None:
     source, log, aside = tmp_path / "in", tmp_path / "events", tmp_path / "bad"
     put(source / "1.jsonl", [b"1", b"{", b"2", b"["])
     with killed(commit=True):
@@ -412,7 +400,7 @@ def test_parts_of_a_file_have_each_line_once(
     numbered.close()
 
 
-def test_lines_are_numbered_by_what_the_name_of_their_file_says(tmp_path: Path) -> None:
+def test_line_numbers_trust_the_files_suffix(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"(\xb5/\xfd\n\0\n")
     numbered = lines_module.Numbered()

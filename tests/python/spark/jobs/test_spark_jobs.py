@@ -73,7 +73,7 @@ def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path)
     assert all(len(found) <= 1 for found in one.top.values())
 
 
-def test_an_interrupt_is_told_though_the_jvm_has_ended(
+def test_interrupt_is_raised_after_the_jvm_ended(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from py4j.protocol import Py4JError
@@ -115,7 +115,7 @@ def test_what_failed_is_told_without_a_traceback(last: str, said: str) -> None:
     assert isinstance(error, CorruptError if "Corrupt" in last else JobFailedError)
 
 
-def test_damage_ends_the_count_unless_it_is_to_be_passed_over(spark: Any, tmp_path: Path) -> None:
+def test_stats_stop_at_damage_without_skip_corrupt(spark: Any, tmp_path: Path) -> None:
     append_to("book", tmp_path / "log", [b"event %03d" % n for n in range(100)])
     flip(tmp_path / "log" / "book.log", 1000)
     with pytest.raises(CorruptError, match=r"book\.log: byte 973: deed 30"):
@@ -191,7 +191,7 @@ def test_a_compacted_ledger_is_sent_and_appended_to(spark: Any, tmp_path: Path) 
         assert ledger.fetch(1) is not None
 
 
-def test_the_numbers_of_books_that_follow_one_another_are_kept(spark: Any, tmp_path: Path) -> None:
+def test_compaction_keeps_numbers_of_consecutive_books(spark: Any, tmp_path: Path) -> None:
     jams = [b"%d" % n for n in range(1, 32)]
     log = make_epochs(tmp_path / "pier", {0: jams[:10], 10: jams[10:30], 30: jams[30:]})
     report = compact(spark, [log / f"0i{n}" for n in (10, 30)], tmp_path / "few")
@@ -202,7 +202,7 @@ def test_the_numbers_of_books_that_follow_one_another_are_kept(spark: Any, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["book", "wal", "ledger", "nostr"])
-def test_a_compaction_that_is_done_is_not_right_for_other_logs(tmp_path: Path, kind: str) -> None:
+def test_finished_compaction_refuses_changed_sources(tmp_path: Path, kind: str) -> None:
     small, few = tmp_path / "small", tmp_path / "few"
 
     def append(name: str, start: int) -> None:
@@ -241,7 +241,7 @@ def test_a_damaged_ledger_is_refused(spark: Any, tmp_path: Path) -> None:
             compact(spark, [tmp_path / "spool"], tmp_path / "few")
 
 
-def test_an_event_whose_time_is_over_since_the_plan_keeps_no_compaction_from_its_end(
+def test_expired_event_does_not_block_a_planned_compaction(
     tmp_path: Path,
 ) -> None:
     small, few = tmp_path / "small", tmp_path / "few"
@@ -261,9 +261,7 @@ def test_an_event_whose_time_is_over_since_the_plan_keeps_no_compaction_from_its
 
 
 @pytest.mark.parametrize("kind", ["wal", "nostr"])
-def test_a_source_that_grew_since_the_plan_is_refused_by_its_task(
-    tmp_path: Path, kind: str
-) -> None:
+def test_compaction_task_refuses_a_grown_source(tmp_path: Path, kind: str) -> None:
     """A run looks at all sources first; a source may grow while the tasks wait."""
     small = tmp_path / "small"
     small_logs(small, kind, 1)
@@ -274,7 +272,7 @@ def test_a_source_that_grew_since_the_plan_is_refused_by_its_task(
         list(task)
 
 
-def test_a_compaction_killed_as_it_stored_its_plan_is_begun_again(
+def test_compaction_killed_while_storing_its_plan_restarts(
     tmp_path: Path,
 ) -> None:
     small_logs(tmp_path / "small", "book", 2)
@@ -372,7 +370,7 @@ def test_what_died_left_is_removed(
     assert not died.exists()
 
 
-def test_a_log_that_a_task_of_an_earlier_run_names_meanwhile_is_not_emptied(
+def test_late_task_cannot_publish_a_removed_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = tmp_path / "few"
@@ -429,7 +427,7 @@ def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None
     assert issubclass(JobFailedError, RuntimeError)
 
 
-def test_a_pier_is_migrated_with_its_numbers_and_compared(spark: Any, tmp_path: Path) -> None:
+def test_spark_migration_keeps_pier_numbers_and_compares(spark: Any, tmp_path: Path) -> None:
     pier = tmp_path / "pier"
     pier.mkdir()
     for epoch, count in [(10, 5), (15, 40)]:
@@ -449,9 +447,7 @@ def test_a_pier_is_migrated_with_its_numbers_and_compared(spark: Any, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", [Book, Wal])
-def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
-    spark: Any, tmp_path: Path, kind: Any
-) -> None:
+def test_unsynced_source_is_refused_before_any_copy(spark: Any, tmp_path: Path, kind: Any) -> None:
     source, log = tmp_path / "source", tmp_path / "log"
     died = f"""if True:
         import os, sys, deedbook
@@ -472,9 +468,7 @@ def test_a_source_that_is_not_synced_is_refused_before_anything_is_copied(
 
 
 @pytest.mark.parametrize("kind", ["book", "wal", "ledger"])
-def test_logs_that_do_not_follow_one_another_are_refused_before_anything_is_copied(
-    tmp_path: Path, kind: str
-) -> None:
+def test_nonconsecutive_logs_are_refused_before_any_copy(tmp_path: Path, kind: str) -> None:
     source, log = tmp_path / "source", tmp_path / "log"
     source.mkdir()
     for name in ("a", "b"):

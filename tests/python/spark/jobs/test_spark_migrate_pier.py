@@ -50,7 +50,7 @@ def names(pier: Path) -> list[str]:
     return sorted(path.name for path in (pier / ".urb" / "log").iterdir())
 
 
-def test_a_pier_in_lmdb_becomes_what_the_core_makes_of_it(spark: Any, tmp_path: Path) -> None:
+def test_spark_migrates_lmdb_pier_as_the_core_does(spark: Any, tmp_path: Path) -> None:
     Book.migrate_lmdb(GOLDEN, tmp_path / "core", layout="slots")
     dest = tmp_path / "dest"
     planned = migrate_pier(spark, GOLDEN, dest, layout="slots", dry_run=True)
@@ -134,7 +134,7 @@ def test_attempts_at_one_time_make_one_epoch(
     assert len(held(tmp_path)) == 100
 
 
-def test_an_epoch_that_was_ready_and_grew_gets_the_rest(spark: Any, tmp_path: Path) -> None:
+def test_finished_epoch_that_grew_gets_the_rest(spark: Any, tmp_path: Path) -> None:
     before = pier_of(tmp_path / "a", 2, 5, 10)
     dest, books = tmp_path / "dest", tmp_path / "a" / "books"
     make_epochs(dest, {})
@@ -147,9 +147,7 @@ def test_an_epoch_that_was_ready_and_grew_gets_the_rest(spark: Any, tmp_path: Pa
     assert [event for event, _, _ in held(dest)] == list(range(1, 14))
 
 
-def test_a_pier_of_books_that_is_longer_than_a_batch_becomes_one_book(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_long_pier_of_books_migrates_to_one_book(spark: Any, tmp_path: Path) -> None:
     with Pier.create(tmp_path / "pier") as writer:
         writer.append_many([b"%0600d" % number for number in (1, 2, 3)])
         writer.roll()
@@ -160,7 +158,7 @@ def test_a_pier_of_books_that_is_longer_than_a_batch_becomes_one_book(
 
 
 @pytest.mark.parametrize("kind", ["packed", "slots"])
-def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, kind: Any) -> None:
+def test_migrated_book_has_the_requested_layout(spark: Any, tmp_path: Path, kind: Any) -> None:
     append_to("wal", tmp_path / "wal", [b"one", b"two"])
     if kind == "slots":  # a run that was killed as it made the book left its directory
         (tmp_path / "book").mkdir()
@@ -179,7 +177,7 @@ def test_a_book_gets_the_layout_that_is_asked_for(spark: Any, tmp_path: Path, ki
 
 
 @pytest.mark.full
-def test_a_killed_migration_of_a_pier_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
+def test_killed_pier_migration_resumes(tmp_path: Path, run_spark: Any) -> None:
     """The driver, its JVM and the workers are killed when the first epoch has its name."""
     # Many small epochs give the kill as much time as few large ones, for less data.
     epochs, events = 8, 5000

@@ -136,7 +136,7 @@ def test_a_log_has_one_answer_alone_and_shared(tmp_path: Path, name: str, change
         assert rounds == (2 if change == "damaged in the middle" else 1)
 
 
-def test_a_log_that_changes_while_it_is_checked_is_read_as_it_is_now(tmp_path: Path) -> None:
+def test_log_changed_during_verify_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "log"
     write_book(path)
 
@@ -221,7 +221,7 @@ def test_a_store_has_one_answer_alone_and_shared(tmp_path: Path, check: _checks.
     assert (outcome, rounds) == (expected, 1) and alone(path, check=check) != expected
 
 
-def test_an_event_that_is_stored_twice_is_a_fault_shared_as_well(tmp_path: Path) -> None:
+def test_shared_verify_reports_an_event_stored_twice(tmp_path: Path) -> None:
     path = store_of(tmp_path, 300)
     segment = segment_of(path)
     overwrite(segment, 280 * 4096, segment.read_bytes()[4096 : 2 * 4096])
@@ -241,9 +241,7 @@ def test_a_loss_that_a_repair_noted_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["compacted", "cut"])
-def test_a_store_that_changes_while_it_is_checked_is_checked_again(
-    tmp_path: Path, change: str
-) -> None:
+def test_store_changed_during_verify_is_checked_again(tmp_path: Path, change: str) -> None:
     path = store_of(tmp_path, 900)
     with EventStore.open(path, "a") as store:
         ids = [event.id for event in store]
@@ -320,7 +318,7 @@ def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None
         assert isinstance(pier.error, ContiguityError) and "event 3 is missing" in str(pier.error)
 
 
-def test_a_directory_with_one_that_cannot_be_looked_at_is_checked_all_the_same(
+def test_unreadable_log_does_not_stop_a_directory_check(
     tmp_path: Path,
 ) -> None:
     write_book(tmp_path / "book")

@@ -47,9 +47,7 @@ def test_failfast_names_file_and_byte(spark: Any, damaged: Path, split: str) -> 
 
 
 @pytest.mark.parametrize("split", ["64m", "64k"])
-def test_every_intact_deed_is_read_and_the_damage_is_a_row(
-    spark: Any, damaged: Path, split: str
-) -> None:
+def test_intact_deeds_are_rows_and_damage_is_one(spark: Any, damaged: Path, split: str) -> None:
     frame = load(spark, damaged, mode="DROPMALFORMED", splitSize=split)
     assert frame.columns == ["event", "mug", "jam"]
     dropped = frame.collect()
@@ -98,9 +96,7 @@ def test_without_verification_a_wrong_checksum_passes(spark: Any, flipped: Path)
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
-def test_an_incomplete_and_a_preallocated_end_are_no_damage(
-    spark: Any, tmp_path: Path, mode: str
-) -> None:
+def test_torn_and_preallocated_ends_are_not_damage(spark: Any, tmp_path: Path, mode: str) -> None:
     file = write_book(tmp_path / "book", JAMS[:20]) / "book.log"
     whole = file.read_bytes()
     for content, last in ((whole[:-5], 19), (whole + bytes(65536), 20)):

@@ -35,7 +35,7 @@ def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
 # -- through Spark --------------------------------------------------------------------------------
 
 
-def test_every_event_is_read_once_in_the_order_of_sending(spark: Any, spool: Path) -> None:
+def test_ledger_events_are_read_once_in_sending_order(spark: Any, spool: Path) -> None:
     frame = load(spark, spool)
     assert frame.dtypes == [("file", "bigint"), ("record", "int"), ("payload", "binary")]
     assert tuples(frame) == ROWS
@@ -83,7 +83,7 @@ sys.stdin.read()
 """
 
 
-def test_a_file_under_a_living_writer_is_left_out(spool: Path) -> None:
+def test_active_file_of_a_live_writer_is_excluded(spool: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(spool)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as writer:
@@ -106,7 +106,7 @@ def test_blank_and_empty_files_have_no_rows(spool: Path) -> None:
     assert len(rows_of(reader_of(spool))) == 9
 
 
-def test_a_drained_ledger_has_no_rows_and_an_empty_directory_is_none(tmp_path: Path) -> None:
+def test_drained_ledger_is_empty_and_empty_directory_fails(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "spool", "a") as ledger:
         ledger.append(b"1")
         fetched = ledger.fetch()
@@ -128,7 +128,7 @@ def test_start_and_end_are_files(spool: Path) -> None:
     assert rows_of(reader_of(spool, start=9, end=9)) == []
 
 
-def test_two_logs_in_one_directory_need_the_base_or_the_format(spool: Path) -> None:
+def test_several_logs_per_directory_need_base_or_format(spool: Path) -> None:
     file_of(spool, 0, [b"1"], "clicks")
     for mode in ("FAILFAST", "PERMISSIVE"):
         with pytest.raises(
@@ -146,7 +146,7 @@ def test_two_logs_in_one_directory_need_the_base_or_the_format(spool: Path) -> N
     assert len(rows_of(reader_of(spool, log="ledger"))) == 9
 
 
-def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> None:
+def test_small_files_share_tasks_and_large_files_split(tmp_path: Path) -> None:
     path = tmp_path / "spool"
     for index in range(200):
         file_of(path, index, [b"%d" % index])
@@ -167,7 +167,7 @@ def test_many_small_files_share_tasks_and_a_large_one_is_cut(tmp_path: Path) -> 
 # -- changes between planning and reading ---------------------------------------------------------
 
 
-def test_a_file_that_was_sent_since_is_an_error_or_passed_over(
+def test_file_sent_after_planning_raises_or_is_skipped(
     spool: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
@@ -229,7 +229,7 @@ for mode in ("FAILFAST", "DROPMALFORMED", "PERMISSIVE"):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="root may read everything")
-def test_a_file_that_cannot_be_read_hides_no_other(spool: Path) -> None:
+def test_unreadable_ledger_file_does_not_hide_others(spool: Path) -> None:
     hidden = spool / "9-events"
     hidden.chmod(0)
     done = subprocess.run(

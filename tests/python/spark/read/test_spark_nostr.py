@@ -52,7 +52,7 @@ def expected(path: Path, **options: Any) -> list[dict[str, Any]]:
 # -- through Spark --------------------------------------------------------------------------------
 
 
-def test_every_event_comes_with_its_types_whatever_the_parts(spark: Any, place: Path) -> None:
+def test_nostr_rows_are_typed_for_any_partitions(spark: Any, place: Path) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     frame = load(spark, place, splitSize="256k", batchRows=700)
     assert frame.schema.simpleString() == (
@@ -146,7 +146,7 @@ def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:
         assert len(rows_of(reader_of(place))) == len(before) + 49
 
 
-def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> None:
+def test_stream_continues_after_a_compaction_without_events(tmp_path: Path) -> None:
     options, path = ReadOptions(), tmp_path / "notes"
     with EventStore.create(path) as store:
         store.append_many(made(f"note {number}") for number in range(20))
@@ -162,7 +162,7 @@ def test_a_stream_goes_on_where_a_compaction_left_no_event(tmp_path: Path) -> No
         assert piece.path.endswith("data.1.seg")
 
 
-def test_a_stream_tells_that_a_store_lost_what_was_read(tmp_path: Path) -> None:
+def test_stream_reports_read_records_that_a_store_lost(tmp_path: Path) -> None:
     """The segment that was read up to is there and has no event any more, or is not there."""
     options, path = ReadOptions(), tmp_path / "notes"
     append_to("nostr", path, (made(f"note {number}") for number in range(20)))
@@ -202,7 +202,7 @@ def test_wrong_options_are_refused(place: Path, options: dict[str, str], says: s
         rows_of(reader_of(place, **options))
 
 
-def test_a_store_that_does_not_open_is_a_row_or_an_error(place: Path) -> None:
+def test_unopenable_store_is_a_row_or_error(place: Path) -> None:
     (place / "data" / "segments" / "data.0.seg").write_bytes(b"not a segment")
     with pytest.raises((NotALogError, CorruptError), match=r"segment of 13 bytes"):
         rows_of(reader_of(place))

@@ -52,7 +52,7 @@ def write_jams(spark: Any, at: Path, jams: list[str], **options: Any) -> None:
 
 
 @pytest.mark.parametrize("layout", ["packed", "slots"])
-def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
+def test_migrated_pier_verifies_and_is_readable_through_spark(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], layout: str
 ) -> None:
     source, pier = tmp_path / "zod", tmp_path / "new-zod"
@@ -83,7 +83,7 @@ def test_a_pier_migrates_and_verifies_and_is_read_from_python_and_spark(
     assert read(spark, pier)[100:] == [(101, 5, b"event 101")]
 
 
-def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: Path) -> None:
+def test_slots_book_is_split_streamed_and_written(spark: Any, tmp_path: Path) -> None:
     log, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     jams = [b"%d" % number * 30 for number in range(3000)]
     append_to("book", log, jams, mugs=range(3000), layout="slots")
@@ -103,7 +103,7 @@ def test_a_book_in_slots_is_cut_and_followed_and_written(spark: Any, tmp_path: P
     assert Book.verify(log).ok
 
 
-def test_what_cannot_be_written_is_refused_before_tasks_run(spark: Any, tmp_path: Path) -> None:
+def test_unwritable_targets_are_refused_before_tasks_run(spark: Any, tmp_path: Path) -> None:
     log, pier = tmp_path / "log", tmp_path / "zod"
     shutil.copytree(DATA / "book" / "specC-3", log)
     with pytest.raises(PySparkException, match="padded, which is only read; 'deedbook convert'"):
@@ -116,9 +116,7 @@ def test_what_cannot_be_written_is_refused_before_tasks_run(spark: Any, tmp_path
         write_jams(spark, pier, ["a"], log="wal")
 
 
-def test_a_pier_is_written_in_its_last_epoch_and_a_roll_forgets_nothing(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_pier_writes_append_once_across_rolls(spark: Any, tmp_path: Path) -> None:
     pier, wal = tmp_path / "zod", tmp_path / "wal"
     Book.migrate_lmdb(PIER, pier)
     write_jams(spark, pier, ["a"])
@@ -173,7 +171,7 @@ def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
         ingest(spark, tmp_path / "in", tmp_path / "none", format="pier")
 
 
-def test_a_large_write_makes_an_epoch_of_each_task(spark: Any, tmp_path: Path) -> None:
+def test_large_write_makes_one_epoch_per_task(spark: Any, tmp_path: Path) -> None:
     pier = tmp_path / "zod"
     with Pier.open(pier, "a") as opened:
         opened.append(b"before")

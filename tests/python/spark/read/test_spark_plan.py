@@ -54,7 +54,7 @@ def test_many_small_logs_are_a_few_partitions(tmp_path: Path) -> None:
     assert files == {str(tmp_path / f"0i{number * 3}" / "book.log") for number in range(500)}
 
 
-def test_a_large_log_beside_small_ones_keeps_its_own_partitions(tmp_path: Path) -> None:
+def test_large_log_next_to_small_ones_keeps_partitions(tmp_path: Path) -> None:
     write_book(tmp_path / "a", [b"x"])
     write_book(tmp_path / "b", [bytes(10_000)] * 100)
     write_book(tmp_path / "c", [b"x"])
@@ -66,14 +66,14 @@ def test_a_large_log_beside_small_ones_keeps_its_own_partitions(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("least", [1, 2, 8, 13])
-def test_min_partitions_spreads_a_short_log_over_many_cores(tmp_path: Path, least: int) -> None:
+def test_min_partitions_spreads_short_logs_over_cores(tmp_path: Path, least: int) -> None:
     write_book(tmp_path / "book", [bytes(6000)] * 1000)
     reader = reader_of(tmp_path / "book", minPartitions=least)
     assert least <= len(reader.partitions()) <= max(2, 1.5 * least)
     assert [row["event"] for row in rows_of(reader)] == list(range(1, 1001))
 
 
-def test_min_partitions_cannot_cut_what_the_index_does_not(tmp_path: Path) -> None:
+def test_min_partitions_splits_only_at_index_entries(tmp_path: Path) -> None:
     write_book(tmp_path / "book", [b"x"] * 10)
     assert len(reader_of(tmp_path / "book", minPartitions=5).partitions()) == 1
     Book.create(tmp_path / "empty").close()
@@ -81,7 +81,7 @@ def test_min_partitions_cannot_cut_what_the_index_does_not(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("format", ["book", "wal"])
-def test_an_executor_refuses_another_log_than_the_one_planned(tmp_path: Path, format: str) -> None:
+def test_executor_refuses_a_log_other_than_planned(tmp_path: Path, format: str) -> None:
     log = tmp_path / "log"
     others = {
         "planned": [b"one", b"two", b"three"],
@@ -148,7 +148,7 @@ def test_a_split_with_a_malformed_identity_is_refused(tmp_path: Path, identity: 
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
-def test_epochs_with_a_gap_or_an_overlap_are_refused(tmp_path: Path, mode: str) -> None:
+def test_epochs_with_gaps_or_overlaps_are_refused(tmp_path: Path, mode: str) -> None:
     pier = tmp_path / "zod" / ".urb" / "log"
     for name, first in (("0i0", 1), ("0i3", 4), ("0i8", 9)):
         write_book(pier / name, [b"x"] * 3, first=first)
@@ -214,7 +214,7 @@ def test_a_log_that_does_not_open_is_damage(
     assert (rows[1]["offset"], rows[1]["length"]) == (0, 0)
 
 
-def test_a_single_file_that_does_not_open_is_damage(tmp_path: Path) -> None:
+def test_unopenable_single_file_is_damage(tmp_path: Path) -> None:
     for name in ("a.wal", "b.wal"):
         append_to("wal", tmp_path / name, [b"x" * 100] * 10, single_file=True)
     (tmp_path / ".deedbook" / "b.wal" / "loss").write_bytes(b"no note of a loss")

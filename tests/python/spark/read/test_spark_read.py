@@ -145,7 +145,7 @@ def test_small_logs_share_batches(tmp_path: Path, rows: str, size: str, batches:
     assert jams == [b"%d" % number for number in range(30) for _ in range(10)]
 
 
-def test_a_frame_and_a_view_are_snapshots_of_their_first_query(spark: Any, tmp_path: Path) -> None:
+def test_frames_and_views_are_snapshots_of_first_query(spark: Any, tmp_path: Path) -> None:
     with Book.create(tmp_path / "book") as writer:
         writer.append_many([b"a", b"b"])
         make = f"CREATE OR REPLACE TEMPORARY VIEW now USING deedbook OPTIONS (path '{writer.path}')"

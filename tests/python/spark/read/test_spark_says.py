@@ -22,7 +22,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_book(tmp_path_factory.mktemp("says") / "book", [b"jam %d" % n for n in range(100)])
 
 
-def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Path) -> None:
+def test_create_table_error_names_a_working_alternative(spark: Any, book: Path) -> None:
     """Earlier the error was "unknown option owner": Spark replaces the user's options."""
     spark.sql("DROP TABLE IF EXISTS deeds_table")
     for clause in (f"OPTIONS (path '{book}', start '7')", f"LOCATION '{book}'"):
@@ -33,7 +33,7 @@ def test_create_table_says_why_it_cannot_work_and_what_does(spark: Any, book: Pa
         assert "CREATE TEMPORARY VIEW name USING deedbook OPTIONS (path '...')" in message
 
 
-def test_a_table_with_columns_says_so_when_it_is_read(spark: Any, book: Path) -> None:
+def test_table_with_columns_is_refused_on_read(spark: Any, book: Path) -> None:
     """Spark creates such a table without asking the source, and reads it without the path."""
     spark.sql("DROP TABLE IF EXISTS deeds_table")
     spark.sql(f"CREATE TABLE deeds_table (event bigint) USING deedbook OPTIONS (path '{book}')")
@@ -54,7 +54,7 @@ def test_the_source_leaves_filters_to_spark(book: Path) -> None:
     assert "pushFilters" not in vars(type(reader_of(book)))
 
 
-def test_a_worker_freezes_what_it_imported_once_and_the_driver_never(
+def test_worker_freezes_imports_once_and_driver_never(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen: list[str] = []

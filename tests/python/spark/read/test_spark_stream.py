@@ -69,7 +69,7 @@ def test_a_query_reads_every_record_once_over_restarts(
     ]
 
 
-def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: Path) -> None:
+def test_stream_leaves_shared_spark_state_unchanged(spark: Any, tmp_path: Path) -> None:
     """Two streams with a simultaneous start could break the map; then executors read no tasks."""
     session = spark.newSession()
     register(session)
@@ -82,7 +82,7 @@ def test_a_stream_adds_nothing_to_what_all_streams_share(spark: Any, tmp_path: P
     assert sorted(shared.keySet()) == before
 
 
-def test_a_batch_has_at_most_so_many_rows_and_progress_shows_how_far_the_log_goes(
+def test_stream_batches_respect_max_rows_and_report_lag(
     spark: Any, grow: Any, tmp_path: Path
 ) -> None:
     log, more = grow
@@ -101,7 +101,7 @@ def test_a_batch_has_at_most_so_many_rows_and_progress_shows_how_far_the_log_goe
     assert lags[-1] == {"bytes": 0}
 
 
-def test_a_cut_log_ends_the_query_or_is_told(spark: Any, tmp_path: Path) -> None:
+def test_truncated_log_ends_or_warns_a_query(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     append(log, 0, 100)
     with Wal.open(log) as wal:
@@ -141,7 +141,7 @@ def intact_by_mode(
     return [row[-2 if shows else -1] for row in rows if row not in damaged]
 
 
-def test_a_wrong_option_is_raised_by_the_first_call(tmp_path: Path) -> None:
+def test_wrong_stream_option_raises_on_the_first_call(tmp_path: Path) -> None:
     """Spark 4.3.0 hides an error that is raised during the making of a reader."""
     Wal.create(tmp_path / "log").close()
     schema = default_schema({"path": str(tmp_path / "log")})
@@ -192,7 +192,7 @@ def test_a_query_begins_where_it_is_told(grow: Any, position: str, first: int | 
     assert [row[-1] for row in rows] == payloads(first, 60)
 
 
-def test_only_what_is_durable_is_read_unless_asked_for(
+def test_stream_reads_only_durable_records_by_default(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = tmp_path / "log"
@@ -216,7 +216,7 @@ def test_only_what_is_durable_is_read_unless_asked_for(
     assert len(everything(reader(never))) == 10, "closing syncs"
 
 
-def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:
+def test_planned_batch_is_planned_again_identically(grow: Any) -> None:
     """After a crash Spark requests a batch again, with the offsets from its checkpoint."""
     log, more = grow
     more(0, 300)
@@ -228,7 +228,7 @@ def test_what_was_planned_once_is_planned_again_the_same(grow: Any) -> None:
     assert len(rows) == 70
 
 
-def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) -> None:
+def test_late_log_is_streamed_from_its_first_record(tmp_path: Path) -> None:
     append(tmp_path / "a", 0, 20)
     stream = reader(tmp_path, startingPosition="latest")
     start = stream.initialOffset()
@@ -245,7 +245,7 @@ def test_a_log_that_appears_later_is_read_from_its_first_record(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
-def test_a_log_that_appears_later_hides_no_damage_of_its_first_record(
+def test_late_log_with_damaged_first_record_is_reported(
     tmp_path: Path, grow: Any, mode: str
 ) -> None:
     log, more = grow
@@ -295,7 +295,7 @@ def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) ->
     assert {row[-1] for row in rows} >= {b"c 0", b"c 1"}
 
 
-def test_epochs_follow_one_another_and_a_gap_is_refused(tmp_path: Path) -> None:
+def test_stream_follows_epochs_and_refuses_a_gap(tmp_path: Path) -> None:
     make_epochs(tmp_path, {0: payloads(0, 30)})
     stream = reader(tmp_path, maxRowsPerTrigger="20")
     start = stream.initialOffset()
@@ -307,7 +307,7 @@ def test_epochs_follow_one_another_and_a_gap_is_refused(tmp_path: Path) -> None:
         stream.latestOffset(start, ALL)
 
 
-def test_a_log_that_is_gone_or_another_one_is_told(
+def test_missing_or_replaced_log_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
@@ -332,7 +332,7 @@ def test_a_log_that_is_gone_or_another_one_is_told(
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
-def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: str) -> None:
+def test_stream_handles_damage_by_mode_and_continues(grow: Any, mode: str) -> None:
     log, more = grow
     more(0, 60)
     stream = reader(log, mode=mode, maxRowsPerTrigger="7")
@@ -348,7 +348,7 @@ def test_damage_does_what_the_mode_says_and_the_stream_goes_on(grow: Any, mode: 
     assert intact is None or intact == payloads(0, 20) + payloads(21, 60)
 
 
-def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) -> None:
+def test_late_ledger_reports_lost_files(tmp_path: Path) -> None:
     """After a crash Spark requests a batch again; a sender has removed the ledger's first file."""
     append_to("ledger", tmp_path / "a", payloads(0, 15), batch_records=10)
     stream = reader(tmp_path)
@@ -364,7 +364,7 @@ def test_a_ledger_that_appears_later_loses_no_file_in_silence(tmp_path: Path) ->
             stream.partitions(start, stop)
 
 
-def test_a_consumer_keeps_what_the_query_has_not_read(spark: Any, tmp_path: Path) -> None:
+def test_stream_consumer_keeps_unread_records(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with Wal.create(log, segment_bytes=1000) as wal:
         wal.append_many(payloads(0, 100))

@@ -55,14 +55,14 @@ def damage(epoch: Path, event: int) -> None:
 # -- epochs ---------------------------------------------------------------------------------------
 
 
-def test_a_limit_of_bytes_lets_no_epoch_overtake_another(tmp_path: Path) -> None:
+def test_byte_limit_keeps_the_order_of_epochs(tmp_path: Path) -> None:
     epochs(tmp_path, 3, 2, size=600)
     assert batches(tmp_path, maxBytesPerTrigger="900") == [[1], [2], [3], [4], [5]]
     assert batches(tmp_path, maxBytesPerTrigger="1900") == [[1, 2, 3], [4, 5]]
     assert batches(tmp_path, maxBytesPerTrigger="2500") == [[1, 2, 3, 4], [5]]
 
 
-def test_what_lies_after_damage_comes_before_the_next_epoch(tmp_path: Path) -> None:
+def test_records_after_damage_precede_the_next_epoch(tmp_path: Path) -> None:
     first, _, _ = epochs(tmp_path, 9, 5, 3)
     damage(first, 4)
     for limit in ({}, {"maxRowsPerTrigger": "4"}):
@@ -92,9 +92,7 @@ def test_an_epoch_that_was_read_may_be_dropped(
 
 
 @pytest.mark.parametrize(("rows", "lost"), [(2, "0i0"), (3, "0i3"), (4, "0i3")])
-def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
-    tmp_path: Path, rows: int, lost: str
-) -> None:
+def test_epoch_dropped_before_reading_is_lost(tmp_path: Path, rows: int, lost: str) -> None:
     """The events of epoch 0 end with 3, and of epoch 3 with 5; one event less is not all."""
     log = epochs(tmp_path, 3, 2, 4)[0].parent
     stream = reader(tmp_path, maxRowsPerTrigger=str(rows))
@@ -106,7 +104,7 @@ def test_an_epoch_that_was_dropped_before_it_was_read_is_lost(
         stream.latestOffset(stop, ALL)
 
 
-def test_an_epoch_that_came_and_went_between_two_batches_is_lost(tmp_path: Path) -> None:
+def test_epoch_created_and_dropped_between_batches_is_lost(tmp_path: Path) -> None:
     """The query read epoch 0 completely, but never saw epoch 3, so epoch 3 is lost."""
     first = epochs(tmp_path, 3)[0]
     stream = reader(tmp_path)
@@ -128,7 +126,7 @@ def payloads(rows: Sequence[tuple[Any, ...]]) -> list[bytes]:
     return [row[-1] for row in rows]
 
 
-def test_a_gap_among_unread_files_is_told_and_passed(
+def test_gap_in_unread_files_is_reported_and_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = tmp_path / "spool"
@@ -151,7 +149,7 @@ def test_a_gap_among_unread_files_is_told_and_passed(
 
 
 @pytest.mark.parametrize("sent", [(3,), (1, 2), (3, 4), (1, 2, 3, 4)])
-def test_a_gap_in_a_batch_that_was_planned_hides_no_file(
+def test_gap_in_a_planned_batch_skips_no_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: tuple[int, ...]
 ) -> None:
     """A sender removes some files of a batch before Spark requests it again: the rest is read."""
@@ -183,9 +181,7 @@ def send(ledger: Ledger, files: int) -> None:
 
 
 @pytest.mark.parametrize("sent", [1, 2])
-def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
-    tmp_path: Path, sent: int
-) -> None:
+def test_stream_from_drained_ledger_notices_sent_files(tmp_path: Path, sent: int) -> None:
     log = tmp_path / "spool"
     with Ledger.open(log, "a", batch_records=3) as ledger:
         ledger.append_many(events(0))
@@ -210,7 +206,7 @@ def test_a_stream_that_began_at_a_drained_ledger_notices_sent_files(
         (5, 0, "other records are in its file 3"),
     ],
 )
-def test_a_ledger_that_was_begun_anew_is_another_one(
+def test_recreated_ledger_counts_as_another_ledger(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, made: int, sent: int, why: str
 ) -> None:
     log = tmp_path / "spool"
@@ -241,7 +237,7 @@ def test_a_ledger_that_was_begun_anew_is_another_one(
     assert goes_on.latestOffset(after, ALL) == after
 
 
-def test_a_number_to_begin_with_may_be_yet_to_come(tmp_path: Path) -> None:
+def test_starting_position_may_be_a_future_file(tmp_path: Path) -> None:
     log = tmp_path / "spool"
     files(log, 0, 1)
     stream = reader(log, startingPosition="4")

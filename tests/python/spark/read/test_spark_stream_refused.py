@@ -43,7 +43,7 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_a_log_that_does_not_open_ends_a_query_that_fails_fast(logs: Path) -> None:
+def test_unopenable_log_ends_failfast_queries(logs: Path) -> None:
     aside = hide(logs / "b")
     with pytest.raises(Error, match="logs/b"):
         reader(logs).initialOffset()
@@ -57,7 +57,7 @@ def test_a_log_that_does_not_open_ends_a_query_that_fails_fast(logs: Path) -> No
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
+def test_unopenable_log_is_reported_once_and_read_later(
     logs: Path, mode: str, begun: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = reader(logs, mode=mode)
@@ -90,7 +90,7 @@ def test_a_log_that_does_not_open_is_reported_once_and_read_once_it_opens(
     assert caplog.text.count("passed over until it opens") == 1, "each outage is reported"
 
 
-def test_a_batch_that_was_planned_fails_if_its_log_does_not_open_any_more(logs: Path) -> None:
+def test_planned_batch_fails_if_its_log_stops_opening(logs: Path) -> None:
     """A batch never leaves out its planned records, whatever the mode."""
     stream = reader(logs, mode="PERMISSIVE")
     start, stop = begin(stream)
@@ -99,7 +99,7 @@ def test_a_batch_that_was_planned_fails_if_its_log_does_not_open_any_more(logs: 
         stream.partitions(start, stop)
 
 
-def test_another_log_is_lost_data_and_not_one_that_does_not_open(logs: Path) -> None:
+def test_replaced_log_counts_as_lost_data(logs: Path) -> None:
     stream = reader(logs, mode="PERMISSIVE")
     _, start = begin(stream)
     shutil.rmtree(logs / "b")
@@ -110,7 +110,7 @@ def test_another_log_is_lost_data_and_not_one_that_does_not_open(logs: Path) -> 
     assert jams(all_after(told, start, ALL)) == [b"another"] * 9
 
 
-def test_a_log_that_is_removed_before_it_opens_is_lost_data(
+def test_log_removed_before_it_opens_is_lost_data(
     logs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hide(logs / "b")
@@ -127,7 +127,7 @@ def test_a_log_that_is_removed_before_it_opens_is_lost_data(
     assert read(told, stop, after) == []
 
 
-def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
+def test_unread_store_that_was_removed_is_lost_data(tmp_path: Path) -> None:
     """The place of the store is empty, because the query read no event there."""
     for name in ("a", "b"):
         append_to("nostr", tmp_path / name, [made(name)])
@@ -138,7 +138,7 @@ def test_a_store_that_is_removed_unread_is_lost_data(tmp_path: Path) -> None:
         stream.latestOffset(stop, stream.getDefaultReadLimit())
 
 
-def test_a_query_of_one_trigger_ends_where_an_empty_store_ended(tmp_path: Path) -> None:
+def test_single_trigger_query_stops_at_the_stores_end(tmp_path: Path) -> None:
     path = tmp_path / "store"
     EventStore.create(path).close()
     stream = reader(path)
@@ -149,7 +149,7 @@ def test_a_query_of_one_trigger_ends_where_an_empty_store_ended(tmp_path: Path) 
     assert len(all_after(reader(path), start, ALL)) == 1
 
 
-def test_a_goal_that_did_not_open_is_read_by_the_next_query(logs: Path) -> None:
+def test_next_query_reads_a_reopened_goal(logs: Path) -> None:
     aside = hide(logs / "b")
     stream = reader(logs, mode="PERMISSIVE")
     start = stream.initialOffset()
@@ -164,13 +164,13 @@ def test_a_goal_that_did_not_open_is_read_by_the_next_query(logs: Path) -> None:
     assert jams(all_after(again, stop, ALL)) == payloads(0, 3)
 
 
-def test_a_query_that_does_not_begin_with_the_first_record_fails_at_its_begin(logs: Path) -> None:
+def test_unopenable_log_fails_queries_starting_at_latest(logs: Path) -> None:
     hide(logs / "b")
     with pytest.raises(Error, match="logs/b"):
         reader(logs, mode="PERMISSIVE", startingPosition="latest").initialOffset()
 
 
-def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
+def test_consumer_of_an_unopenable_log_does_not_move(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):
@@ -193,7 +193,7 @@ def test_a_consumer_of_a_log_that_does_not_open_stays_where_it_is(
         assert wal.consumers() == {"query": wal.end}
 
 
-def test_records_that_a_log_misses_are_lost_data_in_every_mode(tmp_path: Path) -> None:
+def test_missing_records_are_lost_data_in_every_mode(tmp_path: Path) -> None:
     path = tmp_path / "store"
     append_to("nostr", path, [made("event")])
     stream = reader(path, mode="DROPMALFORMED")
@@ -204,7 +204,7 @@ def test_records_that_a_log_misses_are_lost_data_in_every_mode(tmp_path: Path) -
         stream.latestOffset(start, ALL)
 
 
-def test_a_gap_behind_an_epoch_that_did_not_open_is_refused_once_it_does(tmp_path: Path) -> None:
+def test_gap_after_a_reopened_epoch_is_refused(tmp_path: Path) -> None:
     some, few = payloads(0, 3), payloads(0, 2)
     log = make_epochs(tmp_path / "pier", {0: some, 3: few, 6: some})  # event 6 is missing
     aside = hide(log / "0i3")
@@ -215,7 +215,7 @@ def test_a_gap_behind_an_epoch_that_did_not_open_is_refused_once_it_does(tmp_pat
         stream.latestOffset(place, ALL)
 
 
-def test_the_epochs_after_one_that_does_not_open_are_read(tmp_path: Path) -> None:
+def test_epochs_after_an_unopenable_epoch_are_read(tmp_path: Path) -> None:
     epochs = {number: payloads(number, number + 3) for number in (0, 3, 6)}
     log = make_epochs(tmp_path / "pier", epochs)
     hide(log / "0i3")
@@ -225,7 +225,7 @@ def test_the_epochs_after_one_that_does_not_open_are_read(tmp_path: Path) -> Non
     assert len([row for row in rows if row[2] is None]) == 1
 
 
-def test_wals_and_event_stores_that_do_not_open_are_reported_too(tmp_path: Path) -> None:
+def test_unopenable_wals_and_stores_are_reported(tmp_path: Path) -> None:
     (tmp_path / "wals").mkdir()
     for name in ("a", "b"):
         append(tmp_path / "wals" / name, 0, 3)

@@ -200,7 +200,7 @@ def test_path_is_required_and_local() -> None:
     assert input_paths({"paths": '["a","b"]'}) == ["a", "b"]
 
 
-def test_paths_lead_to_books_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_paths_find_books_in_numeric_order(tmp_path: Path) -> None:
     books = [write_book(tmp_path / "log" / f"0i{n}", [], first=n + 1) for n in (10, 9, 100, 0)]
     ordered = [books[3], books[1], books[0], books[2]]
     (tmp_path / "log" / "notes").mkdir()
@@ -226,7 +226,7 @@ def test_a_name_with_a_time_is_no_url(tmp_path: Path, monkeypatch: pytest.Monkey
             local_path(url, "aside")
 
 
-def test_a_pier_and_a_name_like_a_glob_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_pier_and_glob_like_names_are_taken_literally(tmp_path: Path) -> None:
     epoch = write_book(tmp_path / "zod" / ".urb" / "log" / "0i0", [b"x"])
     assert find_logs([str(tmp_path / "zod")], books_at) == [epoch]
     book = write_book(tmp_path / "a[1]", [b"x"])
@@ -234,7 +234,7 @@ def test_a_pier_and_a_name_like_a_glob_are_taken_as_they_are(tmp_path: Path) -> 
     assert find_logs([str(book)], books_at) == [book]
 
 
-def test_a_log_that_is_being_made_is_not_listed(tmp_path: Path) -> None:
+def test_unfinished_log_is_not_listed(tmp_path: Path) -> None:
     book = write_book(tmp_path / "few" / "00003", [b"x"])
     making = write_book(tmp_path / "few" / ".00003.making-7", [b"x"])
     for log in ("wal", "ledger", "store"):

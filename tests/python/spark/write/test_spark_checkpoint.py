@@ -56,13 +56,13 @@ def test_all_that_names_a_batch_is_synced(
     assert found.index(checkpoint / "offsets/1") < found.index(checkpoint / "offsets")
 
 
-def test_a_checkpoint_elsewhere_is_left_to_what_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_checkpoint_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     found = synced(monkeypatch)
     _checkpoint.sync_checkpoint("hdfs://node/checkpoint", 1)
     assert found == []
 
 
-def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
+def test_writer_syncs_the_checkpoint_before_the_log(
     tmp_path: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
@@ -86,7 +86,7 @@ def test_a_batch_is_synced_in_the_checkpoint_before_it_is_in_the_log(
         assert [deed.jam for deed in book] == [b"one"]
 
 
-def test_the_files_of_a_batch_are_read_from_the_notes_that_have_them(
+def test_batch_files_are_read_from_the_right_notes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = tmp_path / "sources" / "0"
@@ -148,7 +148,7 @@ def test_a_checkpoint_and_a_target_belong_together(
         job.check(committed)
 
 
-def test_a_checkpoint_without_a_batch_is_of_an_earlier_time(checkpoint: Path) -> None:
+def test_checkpoint_without_batches_is_refused_as_older(checkpoint: Path) -> None:
     for file in (checkpoint / "offsets").iterdir():
         file.unlink()
     job = Checkpoint(str(checkpoint.parent / "log"), "ingest-x", checkpoint)
@@ -159,9 +159,7 @@ def test_a_checkpoint_without_a_batch_is_of_an_earlier_time(checkpoint: Path) ->
         job.check(0)
 
 
-def test_a_job_refuses_an_older_checkpoint_before_it_asks_spark(
-    tmp_path: Path, checkpoint: Path
-) -> None:
+def test_job_refuses_an_older_checkpoint_without_spark(tmp_path: Path, checkpoint: Path) -> None:
     source, log = tmp_path / "in", tmp_path / "log"
     source.mkdir()
     (source / "a.jsonl").write_text("{}\n")

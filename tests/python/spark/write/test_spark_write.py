@@ -61,7 +61,7 @@ in_order = pytest.mark.parametrize("target", ["book", "wal"], indirect=True)
 
 
 @in_order
-def test_rows_are_appended_in_the_order_of_the_dataframe(spark: Any, target: Target) -> None:
+def test_spark_appends_rows_in_dataframe_order(spark: Any, target: Target) -> None:
     target.write(0, 1000, parts=7)
     assert target.has(0, 1000)
     write(target.rows(1000, 1010), target.log)  # the format is detected
@@ -70,7 +70,7 @@ def test_rows_are_appended_in_the_order_of_the_dataframe(spark: Any, target: Tar
     assert load(spark, target.log).count() == 1010
 
 
-def test_rows_that_were_read_are_written_to_another_log(spark: Any, tmp_path: Path) -> None:
+def test_spark_copies_rows_between_logs(spark: Any, tmp_path: Path) -> None:
     append_to("book", tmp_path / "from", [b"x%d" % i for i in range(300)], mugs=range(300))
     write(load(spark, tmp_path / "from", minPartitions=3), tmp_path / "to", log="book")
     with Book.open(tmp_path / "from") as one, Book.open(tmp_path / "to") as other:
@@ -233,7 +233,7 @@ def test_a_stream_writes_each_batch_once(spark: Any, tmp_path: Path, format: str
 
 
 # The core writes the notes of transactions, the same for all formats (tests/transactions).
-def test_a_new_checkpoint_under_the_same_application_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_new_checkpoint_with_an_old_application_is_refused(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log"
     for place in ("first", "second"):
         (tmp_path / place).mkdir()
@@ -266,7 +266,7 @@ def test_other_output_modes_are_refused(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["wal"], indirect=True)
-def test_segments_of_a_new_wal_have_the_size_asked_for(target: Target) -> None:
+def test_new_wal_has_the_requested_segment_size(target: Target) -> None:
     target.write(0, 1000, segmentSize="4k")
     with Wal.open(target.log) as wal:
         assert wal.segment_bytes == 4096

@@ -87,9 +87,7 @@ class Follower(threading.Thread):
                 self.seen += [deed.jam for deed in book.follow(first, timeout=0.05)]
 
 
-def test_a_stream_that_is_killed_at_any_step_writes_each_record_once(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_stream_killed_at_any_step_writes_records_once(spark: Any, tmp_path: Path) -> None:
     source, log, checkpoint = tmp_path / "source", tmp_path / "log", tmp_path / "checkpoint"
     Book.create(log).close()
     intent = log / ".deedbook" / "transaction"
@@ -178,7 +176,7 @@ spark.stop()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the executor by /proc")
-def test_an_executor_that_is_killed_and_attempts_that_overtake_write_each_record_once(
+def test_killed_executor_and_speculation_write_records_once(
     tmp_path: Path,
 ) -> None:
     require_spark()

@@ -93,7 +93,7 @@ def test_a_stage_that_is_left_is_gone(log: Any) -> None:
     assert log.transactions.staged() == []
 
 
-def test_a_record_beyond_the_limit_is_refused_by_its_task(path: Path) -> None:
+def test_staging_refuses_a_record_beyond_the_limit(path: Path) -> None:
     with Wal.create(path, record_bytes_max=10) as wal:
         with wal.transactions.stage("job", 0, 1) as file, pytest.raises(TooLargeError):
             file.extend([b"x" * 11])
@@ -238,7 +238,7 @@ def run(*arguments: object, code: int = 0) -> str:
     return said
 
 
-def test_a_commit_that_was_killed_is_shown_and_finished(log: Any) -> None:
+def test_killed_commit_is_shown_and_finished(log: Any) -> None:
     path = begun(log)
     with type(log).open(path) as reader:
         if not [job for job in reader.transactions.staged() if job.is_committing]:
@@ -253,7 +253,7 @@ def test_a_commit_that_was_killed_is_shown_and_finished(log: Any) -> None:
     assert "nothing is staged" in run("vacuum", path)
 
 
-def test_a_commit_that_cannot_end_is_given_up_by_vacuum(log: Any) -> None:
+def test_vacuum_abandons_a_commit_that_cannot_end(log: Any) -> None:
     path = begun(log)
     if not os.path.exists(f"{path}/.deedbook/transaction"):
         pytest.skip("the commit was quicker than the signal")
