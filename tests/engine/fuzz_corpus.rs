@@ -104,7 +104,7 @@ replays! {
     fn the_parser_stands_all_saved_inputs() "parse"
     fn opening_stands_all_saved_inputs() "open_on_bytes"
     fn histories_of_operations_end_well() "operations"
-    fn a_write_ahead_log_of_any_bytes_stands_all_saved_inputs() "wal_open"
+    fn a_write_ahead_log_survives_all_saved_inputs() "wal_open"
     fn histories_of_a_write_ahead_log_end_well() "wal_operations"
     fn no_sidecar_changes_what_is_read() "mark"
     fn an_intent_of_any_lines_leads_nowhere_outside() "intent"
@@ -112,20 +112,20 @@ replays! {
     fn a_record_of_any_transactions_repeats_no_batch() "transactions"
     fn an_intent_to_cut_keeps_a_prefix() "cut"
     // Promise: ledger-any-bytes.
-    fn a_ledger_of_any_bytes_stands_all_saved_inputs() "ledger_open"
+    fn a_ledger_survives_all_saved_inputs() "ledger_open"
     // Promise: ledger-power-loss.
-    fn histories_of_two_stores_with_crashes_lose_no_event() "ledger_operations"
-    fn an_environment_of_any_pages_leads_lmdb_nowhere_else() "lmdb_open"
-    fn an_index_of_any_bytes_is_opened_or_damaged() "index_open"
+    fn crashing_two_stores_loses_no_event() "ledger_operations"
+    fn hostile_pages_lead_lmdb_nowhere_else() "lmdb_open"
+    fn any_index_bytes_open_or_are_damaged() "index_open"
     // Promise: store-any-bytes.
     fn segments_of_any_pages_miss_no_intact_record() "nostr_pages"
     // Promise: store-any-lines.
-    fn tags_of_any_entries_are_read_as_the_layout_says() "nostr_tags"
+    fn any_tags_are_read_as_specified() "nostr_tags"
     // Promise: store-any-lines.
-    fn any_lines_imported_do_what_they_do_one_at_a_time() "nostr_import"
-    fn events_of_any_json_are_refused_or_stay_the_same() "nostr_json"
+    fn batched_lines_import_like_single_lines() "nostr_import"
+    fn any_json_event_is_refused_or_unchanged() "nostr_json"
     // Promise: store-any-bytes.
-    fn the_write_ahead_log_of_an_event_store_of_any_bytes_gives_what_was_written() "nostr_wal"
+    fn an_event_stores_log_gives_only_written_records() "nostr_wal"
     // Promise: store-power-loss.
-    fn histories_of_an_event_store_with_crashes_lose_no_event() "nostr_operations"
+    fn crashing_an_event_store_loses_no_event() "nostr_operations"
 }

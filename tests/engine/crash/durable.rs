@@ -16,16 +16,16 @@ for_every_subject! {
     /// The engine took a copied log for durable because of the mark in its sidecar. A power cut
     /// before the copy reached the disk made the engine refuse the log for lost acknowledged
     /// records. All segments need a sync, not only the last one.
-    a_copied_log_is_synced_before_it_counts_as_durable,
+    a_copied_log_is_synced_before_its_mark,
     /// A sync reading its reach after the fsync acknowledges records appended in between. Segments
     /// already synced are written again meanwhile.
-    what_is_appended_during_a_sync_is_durable_after_the_next_one,
+    records_appended_during_a_sync_need_another_sync,
     what_any_thread_synced_survives_a_power_cut,
     /// No earlier test crashed a log that syncs in the background.
     what_the_background_synced_survives_a_power_cut,
 }
 
-fn a_copied_log_is_synced_before_it_counts_as_durable(subject: &Subject) {
+fn a_copied_log_is_synced_before_its_mark(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, MANUAL).unwrap();
     for n in 0..9u8 {
@@ -56,7 +56,7 @@ fn expect_durable(subject: &Subject, log: &dyn Log, disk: &Sim, count: u64) {
 }
 
 // Promise: wal-segments-sync.
-fn what_is_appended_during_a_sync_is_durable_after_the_next_one(subject: &Subject) {
+fn records_appended_during_a_sync_need_another_sync(subject: &Subject) {
     for len in [3, 20, 70, 300] {
         let disk = Sim::new();
         // The hook appends after every sync of a file, but not after the syncs of its own appends.

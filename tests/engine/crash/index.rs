@@ -8,12 +8,12 @@ use crate::support::prelude::*;
 for_every_subject! {
     /// A repair, or an opening that cuts, cuts below blocks of the index. Leftover entries named
     /// borders of removed records, and new records at those places could not be read by number.
-    an_index_ends_where_a_repair_cut_the_log,
+    a_repair_truncates_the_index_with_the_log,
     /// Damage in the middle of a block and after it: the index still finds every record below the damage.
     an_index_finds_what_lies_before_damage,
     /// The index of a cut log, without a mark to vouch for it: the entries name records that are
     /// gone.
-    an_index_that_no_mark_vouches_for_is_not_believed,
+    an_index_without_a_mark_is_not_believed,
 }
 
 /// Whether blocks of the index would take thousands of segments.
@@ -46,7 +46,7 @@ fn append(log: &dyn Log, n: u8, size: usize) {
     log.append(u32::from(n), &vec![n; size]).unwrap();
 }
 
-fn an_index_ends_where_a_repair_cut_the_log(subject: &Subject) {
+fn a_repair_truncates_the_index_with_the_log(subject: &Subject) {
     if is_too_small(subject) {
         return;
     }
@@ -114,7 +114,7 @@ fn an_index_finds_what_lies_before_damage(subject: &Subject) {
     }
 }
 
-fn an_index_that_no_mark_vouches_for_is_not_believed(subject: &Subject) {
+fn an_index_without_a_mark_is_not_believed(subject: &Subject) {
     if is_too_small(subject) {
         return;
     }

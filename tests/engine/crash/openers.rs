@@ -11,10 +11,10 @@ use crate::support::prelude::*;
 for_every_subject! {
     /// One program opens the log and reads before taking the lock; another program appends and
     /// closes in between. The first program cut off the acknowledged records of the second.
-    an_opening_that_another_overtakes_keeps_all_that_it_appended,
+    an_overtaken_opening_keeps_the_records_of_another,
     /// A reader that looked again believed any mark next to the log. From a foreign mark it took
     /// another log's end for durable, or for lost.
-    a_reader_does_not_believe_a_mark_of_another_log,
+    readers_ignore_the_mark_of_another_log,
 }
 
 /// The work of the program in between.
@@ -41,7 +41,7 @@ impl Other {
     }
 }
 
-fn an_opening_that_another_overtakes_keeps_all_that_it_appended(subject: &Subject) {
+fn an_overtaken_opening_keeps_the_records_of_another(subject: &Subject) {
     let acknowledged = How { recovery: Recovery::Acknowledged, ..ALWAYS };
     for (start, how) in beginnings(subject) {
         for closes in [true, false] {
@@ -139,7 +139,7 @@ fn read(subject: &Subject, disk: &Sim) -> Vec<Record> {
     subject.open(disk, MANUAL).unwrap().read_all().unwrap()
 }
 
-fn a_reader_does_not_believe_a_mark_of_another_log(subject: &Subject) {
+fn readers_ignore_the_mark_of_another_log(subject: &Subject) {
     let written = |sizes: &[usize], closes: bool| {
         let disk = Sim::new();
         let log = subject.open(&disk, MANUAL).unwrap();

@@ -8,13 +8,13 @@ for_every_subject! {
     /// A torn record above the mark may hold whole records, also at the start of a segment. No
     /// reader gives them, not even after damage below the mark: a torn record above the mark ends
     /// the log.
-    records_inside_a_torn_record_never_surface_after_damage,
+    records_inside_a_torn_record_never_surface,
     /// The checksum of the first record ties the mark to the log. A log that began with a batch forgot the checksum.
     /// The engine took its mark for another log's, and no longer reported a loss below it.
-    a_loss_below_the_mark_is_reported_whatever_the_log_began_with,
+    a_loss_below_the_mark_is_always_reported,
     /// A check reported "lost acknowledged" only for missing ends. Damage in the middle is a loss
     /// as well.
-    damage_below_the_mark_is_reported_as_a_loss,
+    damage_below_the_mark_is_a_loss,
 }
 
 /// A payload that, appended at `end`, has whole records at the next border of a file.
@@ -33,7 +33,7 @@ fn read_past_damage(subject: &Subject, disk: &Sim) -> Vec<Vec<u8>> {
 }
 
 // Promise: wal-record-in-record.
-fn records_inside_a_torn_record_never_surface_after_damage(subject: &Subject) {
+fn records_inside_a_torn_record_never_surface(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, MANUAL).unwrap();
     let acknowledged: Vec<Vec<u8>> = (1..5).map(|n| vec![n; 20]).collect();
@@ -56,7 +56,7 @@ fn records_inside_a_torn_record_never_surface_after_damage(subject: &Subject) {
     assert!(torn > 0);
 }
 
-fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &Subject) {
+fn a_loss_below_the_mark_is_always_reported(subject: &Subject) {
     let record = |n: u8| (u32::from(n), vec![n; 100]);
     for first in [1, 2, 3] {
         for closed in [true, false] {
@@ -86,7 +86,7 @@ fn a_loss_below_the_mark_is_reported_whatever_the_log_began_with(subject: &Subje
     }
 }
 
-fn damage_below_the_mark_is_reported_as_a_loss(subject: &Subject) {
+fn damage_below_the_mark_is_a_loss(subject: &Subject) {
     let disk = Sim::new();
     let log = subject.open(&disk, ALWAYS).unwrap();
     let mut offsets = Vec::new();

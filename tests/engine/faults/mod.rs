@@ -33,15 +33,15 @@ const CONFIGS: [&str; 7] = [
 
 for_every_subject! {
     /// Fails the k-th call for k = 1, 2, ... until no call is left.
-    every_call_fails_in_every_way_once_and_for_ever
+    every_call_fails_once_and_for_good
 }
 
 for_subject! {
-    nostr_wal_files, harness::subjects::NOSTR_WAL_FILES, every_call_fails_in_every_way_once_and_for_ever
+    nostr_wal_files, harness::subjects::NOSTR_WAL_FILES, every_call_fails_once_and_for_good
 }
 
 // Promise: call-fails, wal-call-fails.
-fn every_call_fails_in_every_way_once_and_for_ever(subject: &Subject) {
+fn every_call_fails_once_and_for_good(subject: &Subject) {
     let stride = report::of_tier("DEEDBOOK_FAULT_STRIDE").max(1);
     let nested = subject.nested();
     let (mut lines, mut failures) = (Vec::new(), Vec::new());

@@ -10,16 +10,16 @@ use crate::support::harness::{ALWAYS, Log, MANUAL, Subject, states, worst};
 use crate::support::prelude::*;
 
 for_every_subject! {
-    after_a_failed_sync_everything_is_refused_until_it_is_opened_again,
+    a_failed_sync_refuses_calls_until_reopening,
     /// An opening cut a torn end, and the sync after the cut failed: the disk kept the torn end,
     /// and the cache did not show it. Unless the next opening cuts again, a power cut may leave an
     /// old, unacknowledged record after new ones.
-    a_cut_whose_sync_failed_is_made_again_by_the_next_opening,
+    opening_repeats_a_cut_whose_sync_failed,
     /// One failing fsync fails every waiting thread, and all later ones.
     a_failed_sync_fails_all_eight_waiters,
     /// Linux reports a failed fsync once, here to the append under rollback. A leader with a
     /// successful fsync of its own must not acknowledge before the append has poisoned the handle.
-    a_leader_waits_for_the_append_that_met_a_failure,
+    a_leader_waits_for_a_failing_append,
 }
 
 const EIO: What = What::Error(io::ErrorKind::Other);
@@ -27,7 +27,7 @@ const EIO: What = What::Error(io::ErrorKind::Other);
 const OUTCOMES: u64 = 8;
 
 // Promise: fsync-fails, wal-fsync-fails.
-fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &Subject) {
+fn a_failed_sync_refuses_calls_until_reopening(subject: &Subject) {
     // The number of the sync to fail, with several files.
     for at in 1..=2 {
         let disk = Sim::new();
@@ -64,7 +64,7 @@ fn after_a_failed_sync_everything_is_refused_until_it_is_opened_again(subject: &
     }
 }
 
-fn a_cut_whose_sync_failed_is_made_again_by_the_next_opening(subject: &Subject) {
+fn opening_repeats_a_cut_whose_sync_failed(subject: &Subject) {
     for seed in 0..OUTCOMES {
         for at in 1..=4 {
             let disk = Sim::new();
@@ -138,7 +138,7 @@ fn a_failed_sync_fails_all_eight_waiters(subject: &Subject) {
 /// Longer than an undisturbed thread needs.
 const LONG: Duration = Duration::from_millis(300);
 
-fn a_leader_waits_for_the_append_that_met_a_failure(subject: &Subject) {
+fn a_leader_waits_for_a_failing_append(subject: &Subject) {
     let disk = Sim::new();
     let (arrived, arrives) = channel();
     let (go_on, goes_on) = channel::<()>();

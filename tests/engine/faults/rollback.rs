@@ -9,22 +9,22 @@ for_every_subject! {
     /// Found by the fault loop: a failed append was cut off again, but not on the disk. A power cut
     /// brought the record back, after the caller got an error saying the record is not in the log.
     /// In segments, the rollback also removes files made for the append, even after a gap.
-    an_append_that_was_rolled_back_does_not_come_back,
+    a_rolled_back_append_never_comes_back,
     /// An append that cannot be cut off again leaves a handle that takes nothing more.
     an_append_that_cannot_be_rolled_back_poisons,
     /// Another program cut the log below the writer's end. A rollback to the writer's end fills the
     /// missing bytes with zeros, and the next sync vouches for them.
-    a_rollback_does_not_fill_up_what_another_program_cut,
+    a_rollback_fills_no_cut_of_another_program,
     /// A failed creation leaves no log, and a later creation succeeds.
     a_failed_creation_leaves_nothing_in_the_way,
     /// A record beyond 1 MiB is written in parts; a failure of any part rolls back all.
-    a_long_record_written_in_parts_is_there_whole_or_not_at_all,
+    a_long_record_is_whole_or_absent,
 }
 
 const FULL: io::ErrorKind = io::ErrorKind::StorageFull;
 
 // Promise: call-fails, wal-call-fails.
-fn an_append_that_was_rolled_back_does_not_come_back(subject: &Subject) {
+fn a_rolled_back_append_never_comes_back(subject: &Subject) {
     // The first half of the batch is a whole record.
     let batch = [(2, vec![2; 400]), (3, vec![3; 1500])];
     for call in [Call::Write, Call::Create] {
@@ -76,7 +76,7 @@ fn an_append_that_cannot_be_rolled_back_poisons(subject: &Subject) {
     }
 }
 
-fn a_rollback_does_not_fill_up_what_another_program_cut(subject: &Subject) {
+fn a_rollback_fills_no_cut_of_another_program(subject: &Subject) {
     for allocates in [false, true] {
         let disk = Sim::new();
         disk.set_allocates(allocates);
@@ -124,7 +124,7 @@ fn a_failed_creation_leaves_nothing_in_the_way(subject: &Subject) {
     }
 }
 
-fn a_long_record_written_in_parts_is_there_whole_or_not_at_all(subject: &Subject) {
+fn a_long_record_is_whole_or_absent(subject: &Subject) {
     // With small segments, the record would need thousands of files.
     let len = if subject.border_bytes < 512 { 3_000 } else { (1 << 20) + 700 };
     let long: Vec<u8> = (0..len).map(|at| mix(at) as u8).collect();

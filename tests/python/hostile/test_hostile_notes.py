@@ -149,7 +149,7 @@ def test_query_id_cannot_name_outside_folders(id: str, tmp_path: Path) -> None:
 
 @posix
 def test_a_linked_folder_of_offsets_keeps_its_files(tmp_path: Path) -> None:
-    """What begins with a dot was removed there."""
+    """A version before removed the files whose names begin with a dot."""
     stream = pytest.importorskip("deedbook.spark.jobs._input.stream")
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / ".profile").write_bytes(b"mine")
