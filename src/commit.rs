@@ -319,7 +319,7 @@ mod tests {
     /// A leader counted 128 yields. On a busy machine 128 yields took milliseconds; on an idle
     /// machine they ended before the expected threads came.
     #[test]
-    fn a_leader_waits_by_time_for_those_that_the_last_sync_served() {
+    fn a_leader_waits_for_recently_served_threads() {
         let commits = GroupCommit::new(0);
         lock(&commits.queue).pace = Pace { last_sync: LONG, wait_max: LONG, ..Pace::default() };
         commits.expected.store(2, Ordering::Relaxed);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_pays_if_half_of_those_that_are_missing_come() {
+    fn waiting_pays_if_half_of_the_missing_come() {
         for (missing, left, paid) in [(1, 0, true), (1, 1, false), (4, 2, true), (4, 3, false)] {
             assert_eq!(has_paid(missing, left, false), paid, "{left} of {missing} left");
             assert!(!has_paid(missing, left, true));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_says_what_is_durable_before_others_may_ask() {
+    fn a_change_reports_durability_before_others_ask() {
         let commits = GroupCommit::new(9);
         commits.set_durable(4);
         assert_eq!(commits.durable(), 4);
@@ -395,7 +395,7 @@ mod tests {
     /// The leader waited each time for four threads with work between their commits, and the four
     /// never came in time.
     #[test]
-    fn a_leader_stops_waiting_for_those_that_do_not_come() {
+    fn a_leader_stops_waiting_for_absent_threads() {
         let mut pace = Pace { wait_max: LONG, ..Pace::default() };
         let mut waits = 0;
         for _ in 0..1000 {
@@ -415,7 +415,7 @@ mod tests {
     /// leader's own fsync of the same file succeeded. With the lock dropped at once, the leader
     /// acknowledged lost records.
     #[test]
-    fn nothing_is_acknowledged_while_a_write_is_rolled_back() {
+    fn a_rollback_acknowledges_nothing_meanwhile() {
         let commits = GroupCommit::new(0);
         let ((began, has_begun), (acked, is_acked)) = (mpsc::channel(), mpsc::channel());
         let (report, reported) = mpsc::channel::<()>();

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_one_of_the_systems_with_its_kind() {
+    fn system_errors_keep_their_kind() {
         let of = |kind: io::ErrorKind| Error::io("read", Path::new("log"), kind.into());
         for (error, kind) in [
             (of(io::ErrorKind::StorageFull), io::ErrorKind::StorageFull),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_function_fails_with_ends_the_work_even_if_that_goes_around_it() {
+    fn a_failing_function_ends_nested_work() {
         let work = || {
             assert!(read_on().is_some());
             assert!(ask().is_err(), "no read succeeds after it");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_opens_a_log_itself_is_asked_again_afterwards() {
+    fn a_function_that_opens_a_log_runs_again() {
         let inner = || asking(Some(&failing()), Path::new("/inner"), || Ok(read_on().is_some()));
         let check: Arc<Check> = Arc::new(move || match inner() {
             Err(e) if e.to_string().contains("/inner") => Err(io::Error::other("outer")),

@@ -122,13 +122,13 @@ fn the_program_does_with_the_shared_library() {
 }
 
 #[test]
-fn logs_of_veres_head_are_written_read_and_mended_with_the_static_library() {
+fn the_static_library_serves_logs_of_veres_head() {
     run("slots.c", with_static());
 }
 
 // Promise: c.
 #[test]
-fn logs_of_veres_head_are_written_read_and_mended_with_the_shared_library() {
+fn the_shared_library_serves_logs_of_veres_head() {
     run("slots.c", with_shared());
 }
 
@@ -154,7 +154,7 @@ fn the_example_of_the_page_saves_its_event() {
 
 /// Vere links this library in place of `book.c`, and allocates the walk on the stack.
 #[test]
-fn the_walk_is_as_large_as_that_of_the_reference() {
+fn the_walk_has_the_size_of_the_reference() {
     let Some(mut compile) = compiler() else { return };
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("size.c");

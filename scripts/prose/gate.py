@@ -31,6 +31,11 @@ PRONOUNS |= {"they", "them", "their", "such", "so"}
 MAX_INVERTED, MAX_PRONOUNS = 0.01, 0.06  # of the sentences, of the words
 FEWEST_WORDS = 100  # a shorter file may have as many pronouns as one of this length
 
+WORDS_OF_A_NAME = 8
+TEST = re.compile(
+    r"#\[test\](?:\s*(?:#\[[^\]]*\]|//.*))*\s*fn (\w+)|^ *(?:async )?def test_(\w+)", re.M
+)
+
 QUOTED = re.compile(r"`[^`]*`|<[^<>]+>")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 NO_PROSE = re.compile(r"\s*(\||#|>>>|\.\.\. |:::|\[\S+\]: |-{3,}|={3,})")
@@ -154,6 +159,10 @@ def judge(
             if over > 0:
                 said.append(f"{path}:{one.line}: {one.pronouns} pronouns: {one.text}")
             over -= one.pronouns
+    for test in TEST.finditer(text) if path.endswith((".rs", ".py")) else ():
+        name = test[1] or test[2]
+        if name.count("_") >= WORDS_OF_A_NAME:
+            said.append(f"{path}:{text.count(chr(10), 0, test.end()) + 1}: long name: {name}")
     for one in all_of:
         for pattern, instead in words:
             if match := pattern.search(one.text):

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_border_is_the_lowest_one_after_a_byte() {
+    fn the_next_border_is_lowest_after_a_byte() {
         let all = evidence(&[100, 200, 300], Some(250), Some(350));
         let after = |evidence: &Evidence, offset| evidence.border_after(offset).map(|b| b.offset);
         let expected = [
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_is_known_may_be_of_the_extent_or_of_the_mark() {
+    fn known_ends_come_from_extent_or_mark() {
         let mut both = evidence(&[], Some(250), Some(350));
         let after = |evidence: &Evidence, offset| evidence.known_end_after(offset);
         assert_eq!((after(&both, 0), after(&both, 249)), (Some(border(250)), Some(border(250))));

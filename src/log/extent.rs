@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_grows_by_records_and_comes_back_from_its_mark() {
+    fn an_extent_survives_its_mark() {
         let empty = Extent::empty(5, 100);
         assert_eq!((empty.first, empty.start, empty.end, empty.next()), (5, 100, 100, 5));
         let mut extent = empty;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_found_wherever_it_begins_and_however_long_it_is() {
+    fn records_are_found_at_any_place_and_length() {
         let len = 6 * BLOCK;
         for size in [30, 5_000, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 1, 3 * BLOCK] {
             for at in [0, 1, 8_000, BLOCK - 20, BLOCK, BLOCK + 1, 2 * BLOCK - 10, len - size] {
@@ -192,7 +192,7 @@ mod tests {
     /// Heads and trailers that lie within each other like brackets, none with a true checksum: each
     /// byte would be checksummed as often as there are pairs.
     #[test]
-    fn a_hostile_file_costs_a_bounded_number_of_bytes() {
+    fn a_hostile_file_costs_bounded_reads() {
         let (len, pairs) = (3 * BLOCK, 300);
         let mut file = file(len, 0xee, &[]);
         let need = |pair: usize| len - 16 * pair;
@@ -218,7 +218,7 @@ mod tests {
     /// A pattern of 8 bytes, each the head of a record that lies in the block. Nobody counted these
     /// candidates, and 4 MB cost some 134 GB of checksums.
     #[test]
-    fn what_lies_in_the_block_is_counted_as_well() {
+    fn bytes_in_the_block_are_counted() {
         // Each length is also the trailer of the record that another length claims.
         let (len, claim) = (4_usize << 20, 100_004_u64);
         let file = Counted::of(claim.to_le_bytes().repeat(len / 8));

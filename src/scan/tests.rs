@@ -31,7 +31,7 @@ fn len(file: &Counted) -> u64 {
 }
 
 #[test]
-fn each_byte_is_read_once_and_most_records_come_from_memory() {
+fn each_byte_is_read_once_mostly_from_memory() {
     let sizes = |n: u64| 30 + n * 37 % 9_000;
     let file = records((0..1_000).map(sizes));
     let mut scanner = Scanner::new(codec(), 0, len(&file));
@@ -71,7 +71,7 @@ fn one_record_costs_one_short_read() {
 }
 
 #[test]
-fn frames_of_long_records_are_given_without_holding_them() {
+fn frames_of_long_records_need_no_buffer() {
     for (size, held) in [(HELD_BYTES_MAX, true), (HELD_BYTES_MAX + 1, false), (5 << 20, false)] {
         let file = records([100, size, 100]);
         for frames_only in [false, true] {
@@ -95,7 +95,7 @@ fn frames_of_long_records_are_given_without_holding_them() {
 }
 
 #[test]
-fn a_file_that_shrinks_while_a_long_record_is_checked_is_no_damage() {
+fn a_shrinking_file_is_no_damage() {
     let mut file = records([5 << 20]);
     for reads in 1..20 {
         file.reads_max = Some(file.reads() + reads);
@@ -109,7 +109,7 @@ fn a_file_that_shrinks_while_a_long_record_is_checked_is_no_damage() {
 
 /// The head of a record in a damaged log can claim any length.
 #[test]
-fn a_long_record_is_read_only_if_its_end_agrees_with_its_head() {
+fn a_long_record_needs_a_matching_end() {
     for (size, read) in [(WHOLE_BLOCK, WHOLE_BLOCK), (WHOLE_BLOCK + 1, FIRST_BLOCK + 8)] {
         let mut file = records([size, 100]);
         file.bytes[size as usize - 8] ^= 1;
@@ -121,7 +121,7 @@ fn a_long_record_is_read_only_if_its_end_agrees_with_its_head() {
 }
 
 #[test]
-fn a_record_that_needs_more_than_there_is_says_how_much() {
+fn a_short_buffer_is_told_the_needed_bytes() {
     for size in [200, FIRST_BLOCK + 1, WHOLE_BLOCK + 1, 3 << 20] {
         let whole = records([100, size]);
         for left in [1, 9, size / 2, size - 1] {
@@ -153,7 +153,7 @@ fn a_record_that_needs_more_than_there_is_says_how_much() {
 }
 
 #[test]
-fn memory_grown_for_a_long_record_is_given_back_and_less_is_kept() {
+fn memory_for_a_long_record_is_given_back() {
     for (size, given_back) in [(700 << 10, false), (3 << 20, true)] {
         let file = records([size, 100, 100]);
         let mut scanner = Scanner::new(codec(), 0, len(&file));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_intent_is_read_back_and_damage_is_seen() {
+    fn an_intent_round_trips_and_shows_damage() {
         let bytes = intent().encode();
         let numbers = [1u64, 2].map(u64::to_le_bytes).concat();
         let sums = [3u32, 4].map(u32::to_le_bytes).concat();
@@ -166,7 +166,7 @@ mod tests {
     /// log's.
     #[cfg(feature = "sim")]
     #[test]
-    fn an_intent_that_cannot_be_read_is_an_error() {
+    fn an_unreadable_intent_is_an_error() {
         use crate::storage::sim::{Call, Fault, Sim, What};
         let disk = Sim::new();
         Path::new(SIDECAR).ancestors().collect::<Vec<_>>().into_iter().rev().for_each(|dir| {

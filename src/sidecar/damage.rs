@@ -62,7 +62,7 @@ mod tests {
     use crate::storage::{Memory, replace};
 
     #[test]
-    fn what_is_noted_is_read_back_until_it_is_forgotten() {
+    fn a_noted_damage_stays_until_forgotten() {
         let (memory, dir) = (Memory::new(), Path::new("/log"));
         memory.create_dir(dir).unwrap();
         assert_eq!(noted_damage(&memory, dir).unwrap(), None);

@@ -127,7 +127,7 @@ mod tests {
 
     /// The second note took the place of the first.
     #[test]
-    fn losses_add_up_and_one_that_is_noted_again_counts_once() {
+    fn losses_add_up_and_count_once() {
         let (storage, dir) = (Memory::new(), Path::new("/.deedbook"));
         let noted = |loss: Loss| {
             loss.store(&storage, dir).unwrap();

@@ -302,7 +302,7 @@ mod tests {
 
     /// Seen by the hunt: the newer slot was damaged, and the other one passed for the newest.
     #[test]
-    fn a_mark_beside_a_damaged_slot_may_not_be_the_newest() {
+    fn a_damaged_slot_may_hide_the_newest_mark() {
         let dir = Path::new("/.deedbook");
         let load = |change: &dyn Fn(&dyn File)| {
             let storage = Memory::new();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_read_back_and_damage_is_seen() {
+    fn a_mark_round_trips_and_shows_damage() {
         for (closed, exact) in [(false, false), (true, false), (false, true), (true, true)] {
             let slot = whole(closed, exact).encode(13);
             assert_eq!(slot.len(), SLOT_BYTES);
@@ -348,7 +348,7 @@ mod tests {
     /// A slot with the right checksum can still belong to another file or another version, or have
     /// the highest count.
     #[test]
-    fn a_foreign_slot_is_not_used_though_its_checksum_is_right() {
+    fn a_valid_foreign_slot_is_not_used() {
         for (at, byte) in [(0, b'X'), (3, b'X'), (4, 2), (5, 1)] {
             let mut slot = mark(1).encode(0);
             slot[at] = byte;
@@ -371,7 +371,7 @@ mod tests {
     /// An unreadable mark is an error. Only a path without a file of ours counts as a damaged mark.
     #[cfg(feature = "sim")]
     #[test]
-    fn only_what_is_no_file_of_ours_passes_for_a_damaged_mark() {
+    fn only_foreign_files_count_as_damaged_marks() {
         use crate::storage::sim::{Call, Fault, Sim, What};
         let disk = Sim::new();
         let dir = Path::new("/.deedbook");
@@ -409,7 +409,7 @@ mod tests {
     /// Found by the fault tests: half a mark passed for a damaged one, and after a power cut the opening was refused.
     #[cfg(feature = "sim")]
     #[test]
-    fn a_store_that_fails_half_way_leaves_no_damaged_slot() {
+    fn a_half_stored_mark_damages_no_slot() {
         use crate::storage::sim::{Call, Fault, Sim, What};
         for ever in [false, true] {
             let disk = Sim::new();

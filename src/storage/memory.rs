@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_renamed_with_all_that_is_in_it() {
+    fn renaming_a_directory_moves_its_files() {
         let memory = Memory::new();
         for dir in ["/a", "/a/b", "/ab"] {
             memory.create_dir(Path::new(dir)).unwrap();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn data_ends_after_the_last_byte_that_is_no_zero() {
+    fn data_ends_after_the_last_nonzero_byte() {
         let len = 3 * BLOCK + 100;
         for last in [0, 1, 99, 100, BLOCK - 1, BLOCK, BLOCK + 100, 2 * BLOCK + 99, len - 1] {
             let file = file(len, 0, &[(0, &[1]), (last, &[1])]);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_read_once_and_holes_not_at_all() {
+    fn zeros_are_read_once_and_holes_never() {
         let mut file = file(9 * BLOCK, 0, &[(BLOCK / 2, &[1])]);
         assert_eq!(end_of_data(&file, 0, 9 * BLOCK as u64).unwrap(), BLOCK as u64 / 2 + 1);
         assert_eq!((file.read(), file.reads()), (9 * BLOCK as u64, 9));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_comes_out_and_nothing_else_does() {
+    fn packed_payloads_round_trip_and_others_fail() {
         for parts in [vec![], vec![&b""[..]], vec![b"one", b"", b"three"]] {
             let packed = pack(&parts).unwrap();
             assert_eq!(Parts::of(&packed).unwrap().collect::<Vec<_>>(), parts);

@@ -74,5 +74,17 @@ def test_only_prose_counts(name: str, text: str, lines: list[int]) -> None:
     assert [int(one.split(":")[1]) for one in said] == lines
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "def test_a_b_c_d_e_f_g_h(): ...\ndef test_a_b_c_d_e_f_g_h_i(): ...\n"),
+        ("a.rs", "#[test]\nfn a_b_c_d_e_f_g_h() {}\n#[test]\n// why\nfn a_b_c_d_e_f_g_h_i() {}\n"),
+    ],
+)
+def test_a_tests_name_has_at_most_eight_words(name: str, text: str) -> None:
+    said, _ = gate.judge(name, text, [])
+    assert [one.split(": ")[1:] for one in said] == [["long name", "a_b_c_d_e_f_g_h_i"]]
+
+
 def test_the_prose_of_the_repository_passes() -> None:
     assert len(gate.files()) > 500 and gate.check(ROOT, gate.files()) == []

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_and_an_overlap_are_named_with_their_events() {
+    fn gaps_and_overlaps_are_named_with_their_events() {
         let after = Named { number: 60, dir: "/log/0i60".into() };
         assert!(check_joint(0, 61, &after).is_ok());
         let gap = check_joint(0, 55, &after).unwrap_err();

@@ -340,7 +340,7 @@ mod tests {
 
     /// A process that never unlocks would have held up every call forever.
     #[test]
-    fn a_directory_that_stays_locked_is_an_error_after_the_wait() {
+    fn a_locked_directory_fails_after_the_wait() {
         let options = Options { storage: Arc::new(Memory::default()), ..Options::default() };
         let directory = Directory::open(&options, Path::new("/spool"), "events").unwrap();
         let gate = directory.gate().unwrap();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_whose_numbers_no_log_can_have_is_not_believed() {
+    fn a_mark_with_impossible_numbers_is_not_believed() {
         assert!(is_possible(|_| ()));
         assert!(is_possible(|mark| mark.first = u64::MAX - 3));
         assert!(!is_possible(|mark| mark.first = u64::MAX - 2), "a number above the highest");
@@ -215,7 +215,7 @@ mod tests {
 
     /// A look at only the begin of a log gives the sidecar's facts to readers of a part.
     #[test]
-    fn a_mark_of_the_first_or_the_last_record_says_where_a_log_begins() {
+    fn marks_of_end_records_locate_the_start() {
         let (space, mark) = log(&[b"one", b"two", b"three"]);
         let (_, other) = log(&[b"ONE", b"two", b"thr"]);
         let used = |mark| found(&space, mark, Depth::Begin).mark;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_mark_that_counts_from_the_begin_of_a_log_says_how_many_records_it_has() {
+    fn only_a_mark_from_the_start_counts_records() {
         let (space, mark) = log(&[b"one", b"two", b"three"]);
         let anchored = |mark| super::anchored(&format(), &space, &mark).unwrap();
         assert!(anchored(mark));
@@ -241,7 +241,7 @@ mod tests {
     /// A mark of two records that end like the three of this log, with the same last record. The
     /// mark's index counts other records.
     #[test]
-    fn records_are_not_numbered_by_a_mark_that_counts_fewer() {
+    fn a_mark_that_counts_fewer_numbers_no_records() {
         let (space, mark) = log(&[b"one", b"two", b"three"]);
         let full = |mark| found(&space, mark, Depth::Full);
         let exactly = full(Mark { first: 0, ..mark });
@@ -253,7 +253,7 @@ mod tests {
 
     /// The first record says its number, and the mark of the empty log another.
     #[test]
-    fn a_mark_of_an_empty_log_does_not_number_what_came_after_it() {
+    fn an_empty_logs_mark_numbers_no_later_records() {
         let (space, mark) = log(&[b"one", b"two"]);
         let empty = Extent::empty(4, START).mark(mark.file);
         for depth in [Depth::Quick, Depth::Full] {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_counts_records_and_notes_where_blocks_of_64_kib_end() {
+    fn a_walk_counts_records_and_blocks() {
         // The size of a record, and how many make a block.
         for (size, block) in [(1024, 64), (1000, 66), (70_000, 1)] {
             let space = space(200, size, &[]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_held_against_the_record_that_it_names() {
+    fn a_mark_is_compared_with_its_record() {
         let space = space(3, 100, &[]);
         let mark = all(&space);
         let anchored = |mark: Mark| Walk::new(&format(), &space).is_anchored(&mark).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_no_records_is_held_against_the_file() {
+    fn an_empty_mark_is_compared_with_the_file() {
         let space = space(3, 100, &[]);
         let file = space.file.id().unwrap();
         let empty = begin().mark(file);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_believed_that_lead_to_an_intact_last_record() {
+    fn lengths_that_reach_the_last_record_are_believed() {
         let hop = |space: &Space| {
             let format = format();
             let mut walk = Walk::new(&format, space);

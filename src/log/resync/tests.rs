@@ -192,7 +192,7 @@ fn only_zeros_are_no_damage() {
 }
 
 #[test]
-fn of_two_damaged_records_in_a_row_each_is_lost_by_itself() {
+fn adjacent_damaged_records_are_lost_separately() {
     let two = log(5).content(100).content(200);
     let found = two.resync_at(100);
     assert_eq!(found.next, Some((200, Some(8))));
@@ -203,7 +203,7 @@ fn of_two_damaged_records_in_a_row_each_is_lost_by_itself() {
 }
 
 #[test]
-fn a_chain_proves_a_record_by_what_it_reaches() {
+fn a_chain_is_proved_by_its_target() {
     let broken = || log(5).content(100).wiped(300).wiped(400);
     let proved = |log: Log| log.goes_on().unwrap().2;
     assert!(!proved(broken()));
@@ -247,7 +247,7 @@ fn a_length_that_leads_on_is_believed() {
 }
 
 #[test]
-fn a_length_that_leads_over_a_border_is_none() {
+fn a_length_across_a_border_is_ignored() {
     // Both lengths of the damaged record are wrong; one length leads to a record further on.
     let by_head = || log(5).head(100, 180).trailer(200, u64::MAX);
     assert_eq!(by_head().goes_on(), Some((300, Some(8), true, Some(1))));
@@ -265,7 +265,7 @@ fn a_length_that_leads_over_a_border_is_none() {
 }
 
 #[test]
-fn a_border_after_the_end_says_nothing_of_what_lies_before_it() {
+fn a_border_after_the_end_proves_nothing_earlier() {
     // The head claims 1,000 bytes, an intact record follows, and then nothing that parses.
     let claims = || {
         let ends = log(3).head(100, 1_000).trailer(200, u64::MAX);
@@ -279,7 +279,7 @@ fn a_border_after_the_end_says_nothing_of_what_lies_before_it() {
 }
 
 #[test]
-fn the_records_of_a_search_are_counted_by_the_next_border() {
+fn the_next_border_counts_the_searched_records() {
     let searched = || log(8).wiped(100).wiped(200);
     assert_eq!(searched().goes_on(), Some((300, None, true, None)));
     let known = |index| Log { index, ..searched() };
@@ -296,7 +296,7 @@ fn the_records_of_a_search_are_counted_by_the_next_border() {
 }
 
 #[test]
-fn where_nothing_parses_reading_goes_on_at_the_border() {
+fn reading_resumes_at_the_border_after_garbage() {
     let wiped = log(4).wiped(100).wiped(200).wiped(300);
     assert_eq!(wiped.goes_on(), None);
     let known = Log { index: vec![(300, 9)], ..wiped };
@@ -306,7 +306,7 @@ fn where_nothing_parses_reading_goes_on_at_the_border() {
 }
 
 #[test]
-fn the_length_before_a_record_says_how_many_are_lost() {
+fn the_preceding_length_counts_the_lost_records() {
     // The length leads to the end of the damaged record by the record's own head.
     let two = log(5).trailer(200, u64::MAX).head(200, u64::MAX);
     assert_eq!(two.goes_on(), Some((300, Some(9), true, Some(2))));
@@ -316,7 +316,7 @@ fn the_length_before_a_record_says_how_many_are_lost() {
 }
 
 #[test]
-fn a_record_of_more_than_64_mib_ends_where_the_next_one_says() {
+fn the_next_record_ends_one_beyond_64_mib() {
     let long = (65 << 20) - FRAMING_BYTES;
     let mut bytes = record(100);
     let codec = codec(1 << 32);
@@ -342,7 +342,7 @@ fn bytes_before_the_damage_are_not_looked_at() {
 }
 
 #[test]
-fn inside_what_a_record_claims_only_a_proved_chain_counts() {
+fn only_a_proved_chain_counts_inside_a_claim() {
     // The damaged head claims 1,000 bytes, the trailer is overwritten.
     let claims = |records| log(records).head(100, 1_000).trailer(200, u64::MAX);
     // It may be a torn record, whose payload ends with the data by chance.
@@ -358,7 +358,7 @@ fn inside_what_a_record_claims_only_a_proved_chain_counts() {
 }
 
 #[test]
-fn a_length_may_meet_the_equal_one_of_the_next_record() {
+fn equal_adjacent_lengths_may_meet() {
     // 8 bytes too many: then the trailer should stand where the next record's head does, and that
     // says as many.
     let mut bytes = record(100).repeat(2);
@@ -394,7 +394,7 @@ fn after_the_last_acknowledged_byte_nothing_counts() {
 }
 
 #[test]
-fn an_intact_record_that_does_not_follow_is_no_damage_of_its_own() {
+fn an_intact_record_in_disorder_is_no_damage() {
     let log = log(4);
     let bad = |found, expected| {
         let (what, against) = ("number", "the next one");

@@ -133,7 +133,7 @@ mod tests {
     /// A fuzzer found a log of 215 KB with a damaged deed every 60 bytes: for each deed, the search
     /// looked at all later bytes, twenty times over, and took minutes.
     #[test]
-    fn each_byte_is_looked_at_once_however_many_beginnings_are_asked_for() {
+    fn each_byte_is_read_once_for_many_beginnings() {
         let (file, framing, edges) = records(20_000);
         let most = *edges.last().unwrap();
         let mut trailers = Trailers::default();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_what_a_search_finds_in_any_order() {
+    fn known_trailers_equal_a_search_in_any_order() {
         let (file, framing, edges) = records(2_000);
         let most = *edges.last().unwrap();
         let mut trailers = Trailers::default();

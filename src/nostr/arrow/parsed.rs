@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_whose_offsets_would_not_fit_is_refused_and_not_added() {
+    fn a_line_with_oversized_offsets_is_refused() {
         let mut lines = ParsedLines::new(ImportOptions::default(), Options::default());
         lines.push(b"{}").unwrap();
         let error_bytes = lines.bytes;

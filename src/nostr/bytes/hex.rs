@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lower_case_of_the_right_length_is_hexadecimal() {
+    fn only_full_lower_case_is_hexadecimal() {
         let bytes: Vec<u8> = (0..=255).collect();
         let mut text = Vec::new();
         encode(&bytes, &mut text);

@@ -355,7 +355,7 @@ mod tests {
 
     /// A forged page of 4 KiB cost 65 ms, and each trial of a long event took milliseconds.
     #[test]
-    fn a_search_ends_after_the_bytes_of_1024_pages() {
+    fn a_search_stops_after_1024_pages() {
         for event in [
             wrong(relays(100), ""),
             wrong([relays(4), people(2_000)].concat(), ""),
@@ -371,7 +371,7 @@ mod tests {
     /// A walk along 200 forged pages took 12 seconds, because every page was searched. A match
     /// restarts the count.
     #[test]
-    fn a_walk_searches_no_more_after_32_events_in_vain() {
+    fn a_walk_stops_searching_after_32_failures() {
         let searches = Searches::default();
         let found = |event: &Event| {
             let bytes = stored(event);
@@ -393,7 +393,7 @@ mod tests {
     /// A tag whose value looks like an id or a key kept its letter as the name, whatever the id
     /// said. If no other tag was open, the wrong tags did not even count as lossy.
     #[test]
-    fn a_lost_name_of_a_hexadecimal_value_is_found() {
+    fn a_lost_name_of_a_hexadecimal_value_returns() {
         let (one, two, three) = ("ab".repeat(32), "cd".repeat(32), "ef".repeat(32));
         let (one, two, three) = (one.as_str(), two.as_str(), three.as_str());
         let receipt = [
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_hexadecimal_value_that_is_not_known_is_lossy() {
+    fn an_unknown_hexadecimal_name_is_lossy() {
         let value = "ab".repeat(32);
         let event = right(1, &[["proof", &value]]);
         let (found, is_lossy) = event_of(&stored(&event), &Searches::default()).unwrap();

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_versions_of_one_second_the_lower_id_counts() {
+    fn the_lower_id_wins_within_a_second() {
         let (low, high) = (Id([1; 32]), Id([2; 32]));
         assert!(is_newer(2, high, 1, low) && !is_newer(1, low, 2, high));
         assert!(is_newer(1, low, 1, high) && !is_newer(1, high, 1, low));
@@ -231,7 +231,7 @@ mod tests {
 
     /// The index had such an event at another address, so nothing replaced or deleted the event.
     #[test]
-    fn a_name_that_another_program_wrote_as_a_value_is_that_name() {
+    fn a_foreign_name_written_as_value_is_kept() {
         let tags = TagsRef::parse(b"\0\x01\0\0\x07\x02\0\x01d\0\x01x").unwrap();
         assert_eq!(tags.to_vec(), [["d", "x"]]);
         assert_eq!(d_of(tags), "x");

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_back_in_both_forms_with_and_without_a_trailer() {
+    fn both_record_forms_survive_with_and_without_trailer() {
         for content_len in [0, 1, 3945, 3946, 3947, 12_000] {
             for trailer in [false, true] {
                 let event =

@@ -27,7 +27,7 @@ mod tests {
 
     /// Vector 0 of BIP-340.
     #[test]
-    fn a_signature_is_of_one_key_and_one_id() {
+    fn a_signature_fits_one_key_and_one_id() {
         let key = bytes("f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9");
         let sig = bytes(concat!(
             "e907831f80848d1069a5371b402410364bdf1c5f8307b0084c55f1ce2dca8215",

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_an_earlier_version_is_damage_and_made_again() {
+    fn an_earlier_tables_version_is_made_again() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("events");
         make_own_dir(&Disk, &dir, PRIVATE_MODE).unwrap();

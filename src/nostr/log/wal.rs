@@ -322,7 +322,7 @@ mod tests {
 
     /// `verify` next to a running writer reported an existing file as missing.
     #[test]
-    fn a_file_that_was_begun_since_the_list_was_made_is_not_lost() {
+    fn a_file_begun_after_listing_is_not_lost() {
         let (memory, dir) = (Memory::new(), Path::new("/wal"));
         let options = WalOptions::new().storage(Arc::new(memory.clone())).small(true);
         let wal = options.segment_bytes(100).open(dir, Mode::Append).unwrap();

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_made_again_where_what_becomes_of_replaced_events_changes() {
+    fn a_changed_policy_renews_the_copy() {
         let (options, dir) = (options(), Path::new("/s"));
         let mut stored = manifest();
         for history in [History::Drop, History::Keep, History::Drop] {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_with_a_changed_byte_counts_as_missing() {
+    fn a_copy_with_a_changed_byte_is_missing() {
         let options = options();
         manifest().store(&options, Path::new("/s")).unwrap();
         let path = sidecar_dir(Path::new("/s")).join(COPY_NAME);

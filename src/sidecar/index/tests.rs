@@ -88,7 +88,7 @@ fn an_index_has_the_bytes_of_its_description() {
 }
 
 #[test]
-fn a_summary_counts_the_entries_of_the_file_up_to_a_byte() {
+fn a_summary_counts_entries_up_to_a_byte() {
     let storage = Memory::new();
     let mut index = written(&storage, 10);
     index.push(entry(10));
@@ -111,7 +111,7 @@ fn a_summary_counts_the_entries_of_the_file_up_to_a_byte() {
 }
 
 #[test]
-fn a_mark_of_more_entries_than_any_file_holds_is_not_believed() {
+fn a_mark_with_too_many_entries_is_ignored() {
     let storage = Memory::new();
     let (entries, chain) = written(&storage, 10).summary_at(u64::MAX);
     for more in [entries + 1, 1 << 60, u64::MAX] {
@@ -141,7 +141,7 @@ fn a_damaged_entry_makes_searches_end_before_it() {
 }
 
 #[test]
-fn entries_below_the_beginning_go_once_they_are_the_most() {
+fn entries_below_the_start_are_dropped_eventually() {
     let storage = Memory::new();
     for (first, left) in [(0, 10), (4, 10), (5, 10), (6, 4), (9, 1), (10, 0)] {
         let mut index = written(&storage, 10);
@@ -155,7 +155,7 @@ fn entries_below_the_beginning_go_once_they_are_the_most() {
 }
 
 #[test]
-fn a_cut_ends_at_an_entry_in_memory_or_in_the_file() {
+fn a_cut_ends_at_any_entry() {
     let storage = Memory::new();
     for keep in 0..=12_u64 {
         let mut index = written(&storage, 10);

@@ -240,7 +240,7 @@ mod tests {
     /// file ended the process.
     #[test]
     #[allow(unsafe_code)]
-    fn a_sent_bus_error_ends_the_process_at_once() {
+    fn a_sent_bus_error_ends_the_process() {
         use std::os::unix::process::ExitStatusExt;
 
         if std::env::var_os("DEEDBOOK_SENT_SIGBUS").is_some() {
@@ -250,7 +250,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_secs(10));
             std::process::exit(3);
         }
-        let this = "storage::disk::bus_error::tests::a_sent_bus_error_ends_the_process_at_once";
+        let this = "storage::disk::bus_error::tests::a_sent_bus_error_ends_the_process";
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         let ended =
             child.args(["--exact", this]).env("DEEDBOOK_SENT_SIGBUS", "1").output().unwrap();
@@ -261,7 +261,7 @@ mod tests {
     /// or in the program's handler after ours, must not change the answer.
     #[test]
     #[allow(unsafe_code)]
-    fn a_bus_error_elsewhere_is_passed_on_and_leaves_errno_alone() {
+    fn a_foreign_bus_error_keeps_errno() {
         static PASSED_ON: AtomicBool = AtomicBool::new(false);
         extern "C" fn of_the_program(_: libc::c_int) {
             PASSED_ON.store(true, Ordering::Relaxed);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_sees_what_is_written_and_what_came_after_the_map() {
+    fn a_mapped_read_sees_later_writes() {
         for len in [0, 10_000] {
             let (_dir, file, _) = mapped(len);
             file.write_at(b"new", len as u64 / 2).unwrap();
@@ -140,7 +140,7 @@ mod tests {
 
     /// If zeros replaced the bytes after the cut, a reader would take them for the file's.
     #[test]
-    fn a_read_of_what_was_cut_ends_where_the_file_does() {
+    fn a_mapped_read_ends_at_a_truncation() {
         let (_dir, file, other) = mapped(256 << 10);
         let mut read = [0; 100];
         other.set_len(65_586).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_read_while_the_file_is_cut_get_no_zeros() {
+    fn concurrent_truncation_gives_readers_no_zeros() {
         for _ in 0..50 {
             let (_dir, file, other) = mapped(1 << 20);
             let file: Arc<dyn File> = file.into();

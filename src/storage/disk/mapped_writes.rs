@@ -99,7 +99,7 @@ mod tests {
     /// If another process cuts the file, the writer fails and the process continues.
     // Promise: changed-under.
     #[test]
-    fn a_store_after_a_foreign_truncation_is_an_error_not_a_crash() {
+    fn a_foreign_truncation_fails_a_mapped_store() {
         let file = sparse_file(256 << 10);
         let mut window = None;
         assert!(Window::write(&mut window, &file, b"kept", 0).unwrap());
@@ -126,7 +126,7 @@ mod tests {
     /// With the offset of a map in 32 bits, small appends beyond 4 GiB overwrote the records 4 GiB
     /// earlier, and became zeros themselves.
     #[test]
-    fn a_store_beyond_4_gib_goes_where_it_should() {
+    fn a_store_beyond_4_gib_hits_its_offset() {
         let far = (4 << 30) + 100;
         let file = sparse_file(far + WINDOW_BYTES as u64);
         let mut window = None;
@@ -142,13 +142,13 @@ mod tests {
     /// of the program, which another process cut. The handler took the bus error for the window's
     /// and put zeros in place of the program's file.
     #[test]
-    fn a_fault_where_a_window_was_is_not_mended() {
+    fn a_fault_outside_any_window_is_passed_on() {
         const CHILD: &str = "DEEDBOOK_TEST_FAULT_WHERE_A_WINDOW_WAS";
         if std::env::var_os(CHILD).is_some() {
             touch_a_cut_file_where_a_window_was();
             return;
         }
-        let name = "storage::disk::mapped_writes::tests::a_fault_where_a_window_was_is_not_mended";
+        let name = "storage::disk::mapped_writes::tests::a_fault_outside_any_window_is_passed_on";
         let mut child = Command::new(std::env::current_exe().unwrap());
         let done = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
         let printed = String::from_utf8_lossy(&done.stdout);

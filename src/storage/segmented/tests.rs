@@ -103,7 +103,7 @@ impl Storage for Watching {
 /// write.
 // Promise: wal-segments-sync.
 #[test]
-fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
+fn an_overtaken_write_waits_for_the_next_sync() {
     let watched = Arc::new(Watched::default());
     let storage = Arc::new(Watching(watched.clone()));
     storage.create_dir(Path::new("/log")).unwrap();
@@ -125,7 +125,7 @@ fn a_write_that_a_sync_overtakes_is_covered_by_the_next_sync() {
 /// after a failed write, found the set empty and returned, before the first sync had reached the
 /// disk or failed.
 #[test]
-fn a_sync_beside_another_one_waits_for_it_and_fails_with_it() {
+fn concurrent_syncs_share_one_failure() {
     type Sync = fn(&Segmented) -> io::Result<()>;
     let second: [Sync; 3] = [|s| s.sync_data(), |s| s.sync_from(0), |s| s.ensure(0)];
     for (second, fails) in second.into_iter().flat_map(|sync| [(sync, false), (sync, true)]) {

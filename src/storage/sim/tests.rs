@@ -41,7 +41,7 @@ fn what_is_synced_stays() {
 }
 
 #[test]
-fn any_subset_of_sectors_and_any_version_is_kept() {
+fn any_sectors_of_any_version_may_survive() {
     let (sim, file) = start();
     file.write_at(&[2; 512], 0).unwrap();
     file.write_at(&[3; 1000], 0).unwrap();
@@ -53,7 +53,7 @@ fn any_subset_of_sectors_and_any_version_is_kept() {
 }
 
 #[test]
-fn a_grown_file_has_any_size_with_zeros_or_garbage() {
+fn a_grown_file_has_any_size_and_content() {
     let (sim, file) = start();
     file.write_at(&[4; 600], 1000).unwrap();
     let all: Vec<_> = outcomes(&sim).into_iter().flatten().collect();
@@ -110,7 +110,7 @@ fn a_rename_happens_or_not() {
 }
 
 #[test]
-fn a_directory_is_renamed_with_all_that_is_in_it_or_not_at_all() {
+fn a_directory_rename_is_whole_or_absent() {
     let (sim, _file) = start();
     sim.create_dir(Path::new("/aside")).unwrap();
     let inside = sim.create_new(Path::new("/aside/file"), 0o600).unwrap();
@@ -157,7 +157,7 @@ fn after_a_failed_sync(seed: u64) -> (Sim, Box<dyn File>, Vec<u8>) {
 /// A failed sync once had a single outcome: the loss of everything dirty. Code that relied on the
 /// single outcome passed, and code that failed only when a part of a record had reached the disk.
 #[test]
-fn a_failed_sync_leaves_any_part_of_what_it_should_have_written() {
+fn a_failed_sync_keeps_any_part() {
     let whole = [&[7; 512][..], &[1; 488], &[7; 600]].concat();
     let mut seen = std::collections::BTreeMap::new();
     for seed in 0..2000 {
@@ -175,7 +175,7 @@ fn a_failed_sync_leaves_any_part_of_what_it_should_have_written() {
 }
 
 #[test]
-fn what_a_failed_sync_lost_is_dirty_when_it_is_written_again() {
+fn rewriting_data_lost_by_a_sync_dirties_it() {
     for seed in 0..20 {
         let (sim, file, mut left) = after_a_failed_sync(seed);
         file.write_at(&[8; 512], 1024).unwrap();

@@ -85,7 +85,7 @@ fn read(batches: &mut Batches) -> (Vec<Row>, Option<String>, Vec<Damage>) {
 }
 
 #[test]
-fn parts_made_at_once_give_what_one_walk_gives() {
+fn parallel_parts_equal_one_walk() {
     let store = store(Arc::new(Memory::new()), 3000);
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
     let places: Vec<_> = walk.map(|found| found.unwrap().location).collect();

@@ -76,7 +76,7 @@ fn refusal(batch: &RecordBatch) -> String {
 }
 
 #[test]
-fn what_the_store_writes_is_staged_and_also_parts_of_it() {
+fn exported_batches_and_their_slices_are_staged() {
     let batch = batch();
     assert_eq!(committed(std::slice::from_ref(&batch)), events());
     // Lists of a part begin in the middle of their items.
@@ -87,7 +87,7 @@ fn what_the_store_writes_is_staged_and_also_parts_of_it() {
 }
 
 #[test]
-fn plainer_types_are_taken_and_the_order_of_columns_is_free() {
+fn plain_types_and_any_column_order_are_taken() {
     let events = events();
     let bytes = |of: &dyn Fn(&Event) -> Vec<u8>| -> ArrayRef {
         Arc::new(BinaryArray::from_iter_values(events.iter().map(of)))
@@ -110,7 +110,7 @@ fn plainer_types_are_taken_and_the_order_of_columns_is_free() {
 }
 
 #[test]
-fn a_batch_of_another_shape_is_refused_with_column_and_row() {
+fn a_misshapen_batch_names_column_and_row() {
     let batch = batch();
     let three = [0i64, 1, 2];
     let micros = |of: [i64; 3]| TimestampMicrosecondArray::from(of.to_vec());
