@@ -102,7 +102,8 @@ def test_metadata_of_a_pier_that_differs_is_told(tmp_path: Path) -> None:
 
 INTERRUPTED = """
 import os, signal, sys
-from deedbook._cli import main, progress
+from deedbook._cli import main
+from deedbook._cli.terminal import progress
 progress.Progress.update = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
 sys.exit(main(sys.argv[1:]))
 """

@@ -72,7 +72,7 @@ sys.meta_path.insert(0, Finder())
 
 @posix
 @pytest.mark.parametrize("way", [["-c", COMMAND], ["-m", "deedbook"]], ids=["script", "module"])
-@pytest.mark.parametrize("name", ["_core", "_methods", "_cli", "_cli.output"])
+@pytest.mark.parametrize("name", ["_core", "_methods", "_cli", "_cli.terminal.output"])
 def test_ctrl_c_during_package_import_prints_one_line(
     name: str, way: list[str], tmp_path: Path
 ) -> None:

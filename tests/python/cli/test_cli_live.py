@@ -256,7 +256,8 @@ def test_sigterm_ends_work_inside_of_one_log(
     ok("append", "--format", log_format, log, "--durability", "none", stdin=(lines + b"\n") * 24)
     code = """
 import os, signal, sys
-from deedbook._cli import main, progress
+from deedbook._cli import main
+from deedbook._cli.terminal import progress
 progress.Progress.update = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)
 sys.exit(main(sys.argv[1:]))
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook._cli import first_minute as _demo
+from deedbook._cli import first_minute
 from places import ROOT
 
 EXAMPLE = ROOT / "examples" / "demo"
@@ -94,21 +94,21 @@ def test_the_tables_count_every_event(finished: Path) -> None:
 
 def test_a_directory_of_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("mine")
-    with pytest.raises(_demo.DemoError, match="not a former output"):
-        _demo.Workspace(tmp_path).prepare(None)
+    with pytest.raises(first_minute.DemoError, match="not a former output"):
+        first_minute.Workspace(tmp_path).prepare(None)
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert (tmp_path / "report.json").read_text() == "mine"
 
 
 def test_a_former_output_is_cleared_and_nothing_else(tmp_path: Path) -> None:
-    space = _demo.Workspace(tmp_path / "out")
+    space = first_minute.Workspace(tmp_path / "out")
     space.prepare(None)
     space.log.mkdir()
     (space.log / "book.log").write_text("old")
     note = space.root / "note"
     note.write_text("mine")
     space.generated.write_text("an input of the next run")
-    with pytest.raises(_demo.DemoError, match="a new run clears"):
+    with pytest.raises(first_minute.DemoError, match="a new run clears"):
         space.prepare(space.generated)
     space.prepare(None)
     assert not space.log.exists()

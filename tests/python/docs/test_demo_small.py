@@ -11,8 +11,7 @@ import pytest
 
 import deedbook
 from browser import WIDTHS, Browser, look
-from deedbook._cli import first_minute as _demo
-from deedbook._cli import main
+from deedbook._cli import first_minute, main
 
 ALONE = """
 import sys
@@ -54,19 +53,19 @@ def test_small_demo_adds_up_with_only_the_wheel(
     out, said = finished
     report = report_of(out)
     kills = report["writing"]["kills"]
-    assert [kill["returncode"] for kill in kills] == [-9] * _demo.KILLS
+    assert [kill["returncode"] for kill in kills] == [-9] * first_minute.KILLS
     resumed_at = 0
     for kill in kills:
         assert kill["resumed_at"] == resumed_at
-        assert kill["resumed_at"] <= kill["acknowledged"] <= kill["last"] < _demo.EVENTS
+        assert kill["resumed_at"] <= kill["acknowledged"] <= kill["last"] < first_minute.EVENTS
         resumed_at = kill["last"]
         assert f"acknowledged {kill['acknowledged']:>8,}  found {kill['last']:>8,}" in said
     with deedbook.Book.open(out / "log") as book:
         assert list(book.payloads()) == (out / "input.jsonl").read_bytes().splitlines()
-        assert len(book) == _demo.EVENTS
+        assert len(book) == first_minute.EVENTS
     assert report["ok"] and all(check["ok"] for check in report["checks"])
     assert said.isascii() and "\x1b" not in said
-    assert said.count("x ") >= _demo.KILLS and "report.html" in said
+    assert said.count("x ") >= first_minute.KILLS and "report.html" in said
 
 
 def test_small_demo_page_renders_for_readers(finished: tuple[Path, str], window: Browser) -> None:
@@ -74,12 +73,12 @@ def test_small_demo_page_renders_for_readers(finished: tuple[Path, str], window:
     seen_by_width = {width: look(window, out / "report.html", width) for width in WIDTHS}
     for width, seen in seen_by_width.items():
         shapes = [count for _, count in seen["charts"]]
-        assert len(shapes) == _demo.KILLS + 1, width
+        assert len(shapes) == first_minute.KILLS + 1, width
         # A writer that was killed at once has only the kill.
         assert all(1 <= count <= 3 for count in shapes[:-1]) and shapes[-1] == 1, width
         assert sum(shapes) > 7, width
         assert seen["tiles"]["lost"] == "0", width
-        assert seen["tiles"]["acknowledged"] == f"{_demo.EVENTS:,}", width
+        assert seen["tiles"]["acknowledged"] == f"{first_minute.EVENTS:,}", width
         assert seen["heading"].endswith("checks passed"), width
 
 
@@ -87,18 +86,18 @@ def test_demo_with_wrong_numbers_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After the last kill, the log loses an acknowledged event and gains another."""
-    honest = _demo.write_with_kills
+    honest = first_minute.write_with_kills
 
-    def dishonest(log: Path, *rest: Any) -> _demo.Writing:
+    def dishonest(log: Path, *rest: Any) -> first_minute.Writing:
         writing = honest(log, *rest)
         with deedbook.Book.open(log) as book:
             jams = list(book.payloads())
-        _demo.remove(log)
+        first_minute.remove(log)
         with deedbook.Book.create(log, durability="manual") as book:
             book.append_many([*jams[:100], *jams[101:], b"invented", b"invented"])
         return writing
 
-    monkeypatch.setattr(_demo, "write_with_kills", dishonest)
+    monkeypatch.setattr(first_minute, "write_with_kills", dishonest)
     out = tmp_path / "out"
     assert main(["demo", "--small", "--json", "--events", "2000", "-o", str(out)]) == 1
     report = json.loads(capsys.readouterr().out)

@@ -48,8 +48,9 @@ def is_bad(line: bytes) -> bool:
 # The command, with a note after each commit. Otherwise a fast machine ends before the first note.
 NOTING = """
 import sys
-from deedbook._cli import main, nostr_import
-nostr_import.NOTE_SECONDS = 0
+from deedbook._cli import main
+from deedbook._cli.write import import_events
+import_events.NOTE_SECONDS = 0
 sys.exit(main(sys.argv[1:]))
 """
 
