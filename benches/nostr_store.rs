@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{count, write_figures};
-use deedbook::nostr::{Batches, Column, EventStore, Id, ImportOptions, Include};
+use deedbook::nostr::{Batches, EventStore, Id, ImportOptions, Include};
 use deedbook::{Mode, OnCorrupt};
 use nostr_events::{Numbers, Question, Synthetic, questions, real};
 
@@ -105,7 +105,7 @@ fn main() {
         let begun = begin();
         let walk = store.iter(Include::Live, OnCorrupt::Raise).unwrap();
         let walk = if checked { walk } else { walk.without_checksums() };
-        let batches = Batches::new(walk, Column::DEFAULT.to_vec(), 65_536, 2 << 20);
+        let batches = Batches::new(walk, Batches::DEFAULT, 65_536, 2 << 20).unwrap();
         let scanned = batches.map(|batch| batch.unwrap().num_rows()).sum();
         report.add(what, scanned, begun);
     }

@@ -8,6 +8,8 @@ pub use crate::log::{
     Batch, Common, Cursor, Extent, Findings, Follow, Format, FrameOf, Inspected, Known, Log, Place,
     Reverse, Space, base_of_tail, check, check_rest, create_copy, find_end, repair, salvage,
 };
+#[cfg(feature = "arrow")]
+pub use crate::log::{Column, Value};
 pub use crate::mode::Depth;
 pub use crate::scan::framing::{Frame, Framing, Shape, SumAt};
 pub use crate::scan::{Bad, Step, Stop};

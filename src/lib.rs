@@ -184,9 +184,6 @@ pub use error::{Durable, Error, ErrorKind, Result};
 #[cfg(feature = "arrow")]
 pub use log::Batches;
 pub use log::{Batch, Chained, Cursor, Follow, Iter, PayloadReader, Reverse, Stats};
-#[cfg(feature = "arrow")]
-#[doc(hidden)]
-pub use log::{Columns, Value};
 pub use mode::{Mode, Recovery};
 pub use retention::Retention;
 pub use scan::OnCorrupt;

@@ -98,8 +98,6 @@ impl Format for Toy {
     type Options = Common;
     type Ref<'a> = (u64, &'a [u8]);
     type Owned = (u64, Vec<u8>);
-    #[cfg(feature = "arrow")]
-    type Column = deedbook::wal::Column;
 
     fn framing(&self) -> Self {
         *self

@@ -14,6 +14,8 @@ use super::names::{FORMAT, LOG_NAME};
 use super::options::Options;
 use super::slots::encode_empty;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "arrow")]
+use crate::log::{Column, Value};
 use crate::log::{Common, Format, Inspected, Place, base_of_tail};
 use crate::mode::Depth;
 use crate::scan::framing::Frame as _;
@@ -30,7 +32,16 @@ impl Format for BookFormat {
     type Ref<'a> = DeedRef<'a>;
     type Owned = Deed;
     #[cfg(feature = "arrow")]
-    type Column = super::columns::Column;
+    const COLUMNS: &'static [Column] = &[
+        ("event", Value::Ordinal),
+        ("mug", Value::Tag),
+        ("jam", Value::Payload),
+        ("payload", Value::Payload),
+        ("offset", Value::Offset),
+        ("length", Value::Length),
+    ];
+    #[cfg(feature = "arrow")]
+    const DEFAULT_COLUMNS: &'static [&'static str] = &["event", "mug", "jam"];
 
     fn framing(&self) -> Codec {
         self.codec

@@ -1,7 +1,5 @@
 #![doc = include_str!("FORMAT.md")]
 
-#[cfg(feature = "arrow")]
-mod columns;
 mod copying;
 mod deed;
 mod engine;
@@ -34,8 +32,6 @@ use crate::slice::part;
 pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 
-#[cfg(feature = "arrow")]
-pub use columns::Column;
 pub use copying::convert::ConvertReport;
 pub use deed::{Deed, DeedRef};
 #[doc(hidden)]

@@ -11,6 +11,8 @@ use super::options::Options;
 use super::record::{Record, RecordRef};
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "arrow")]
+use crate::log::{Column, Value};
 use crate::log::{Common, Format, Inspected, Place};
 use crate::mode::{Depth, Recovery};
 use crate::scan::framing::Frame as _;
@@ -27,7 +29,14 @@ impl Format for LedgerFormat {
     type Ref<'a> = RecordRef<'a>;
     type Owned = Record;
     #[cfg(feature = "arrow")]
-    type Column = super::columns::Column;
+    const COLUMNS: &'static [Column] = &[
+        ("record", Value::Ordinal),
+        ("offset", Value::Offset),
+        ("payload", Value::Payload),
+        ("length", Value::Length),
+    ];
+    #[cfg(feature = "arrow")]
+    const DEFAULT_COLUMNS: &'static [&'static str] = &["record", "payload"];
 
     fn framing(&self) -> Codec {
         self.codec

@@ -1,8 +1,6 @@
 #![doc = include_str!("FORMAT.md")]
 
 pub(crate) mod codec;
-#[cfg(feature = "arrow")]
-mod columns;
 pub(crate) mod directory;
 mod engine;
 mod fetch;
@@ -24,8 +22,6 @@ use codec::Codec;
 
 #[doc(hidden)]
 pub use codec::file_name;
-#[cfg(feature = "arrow")]
-pub use columns::Column;
 pub use fetch::fetched::{DataResult, Removable};
 pub use fetch::reader::LedgerReader;
 pub use fetch::walk::Payloads;

@@ -13,6 +13,8 @@ use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, AtomicU64};
+#[cfg(feature = "arrow")]
+use crate::log::arrow::{Column, Value};
 use crate::log::extent::Extent;
 use crate::log::findings::Findings;
 use crate::log::options::Common;
@@ -105,9 +107,13 @@ pub trait Format: Clone + Debug + Send + Sync + Sized + 'static {
     type Ref<'a>;
     /// A record as iterators give it.
     type Owned: 'static;
-    /// A column of an Arrow batch.
+    /// The columns of an Arrow batch.
     #[cfg(feature = "arrow")]
-    type Column: crate::log::arrow::Columns;
+    const COLUMNS: &'static [Column] =
+        &[("offset", Value::Offset), ("payload", Value::Payload), ("length", Value::Length)];
+    /// The columns that readers get by default.
+    #[cfg(feature = "arrow")]
+    const DEFAULT_COLUMNS: &'static [&'static str] = &["offset", "payload"];
 
     /// The codec for reading this log.
     fn framing(&self) -> Self::Framing;

@@ -46,7 +46,7 @@ mod write;
 
 // The engine for formats. Rooms are private: a format uses these names, and no others.
 #[cfg(feature = "arrow")]
-pub use arrow::{Batches, Columns, Value};
+pub use arrow::{Batches, Column, Value};
 pub use chain::{Chained, Iter};
 pub use evidence::Evidence;
 pub use extent::Extent;

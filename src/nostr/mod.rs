@@ -19,8 +19,6 @@ mod store;
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
 #[cfg(feature = "arrow")]
-pub use arrow::columns::Column;
-#[cfg(feature = "arrow")]
 #[doc(hidden)]
 pub use arrow::parsed::ParsedLines;
 pub use bulk::compaction::CompactionReport;

@@ -12,6 +12,8 @@ use super::proof::check_size_is_proved;
 use super::record::{Record, RecordRef};
 use crate::checksum::crc32c_more;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "arrow")]
+use crate::log::{Column, Value};
 use crate::log::{Common, Done, Format, Inspected, Place, Shared, base_of_tail};
 use crate::mode::Depth;
 use crate::scan::framing::Frame as _;
@@ -31,7 +33,10 @@ impl Format for WalFormat {
     type Ref<'a> = RecordRef<'a>;
     type Owned = Record;
     #[cfg(feature = "arrow")]
-    type Column = super::columns::Column;
+    const COLUMNS: &'static [Column] =
+        &[("lsn", Value::Offset), ("payload", Value::Payload), ("length", Value::Length)];
+    #[cfg(feature = "arrow")]
+    const DEFAULT_COLUMNS: &'static [&'static str] = &["lsn", "payload"];
 
     fn framing(&self) -> Codec {
         self.codec

@@ -1,8 +1,6 @@
 #![doc = include_str!("FORMAT.md")]
 
 pub(crate) mod codec;
-#[cfg(feature = "arrow")]
-mod columns;
 mod dropping;
 mod engine;
 mod files;
@@ -28,8 +26,6 @@ pub use crate::storage::segmented::head::HEAD_NAME;
 pub use codec::Lsn;
 #[doc(hidden)]
 pub use codec::segment_name;
-#[cfg(feature = "arrow")]
-pub use columns::Column;
 pub use dropping::archive::Archive;
 pub use dropping::cut::{Cut, Dropped};
 pub use format::WalFormat;

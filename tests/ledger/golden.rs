@@ -146,11 +146,11 @@ fn on_corrupt_decides_how_damaged_files_are_sent() {
 #[test]
 fn a_file_is_read_as_arrow_batches() {
     use arrow_array::{BinaryArray, Int64Array};
-    use deedbook::ledger::Column;
     let dir = copy("midcorrupt");
     let file = Options::default().open_file(dir.path().join("0-events")).unwrap();
     let cursor = file.cursor(deedbook::OnCorrupt::Skip).unwrap();
-    let mut batches = deedbook::Batches::new(cursor, Column::DEFAULT.to_vec(), 1000, 1 << 20);
+    let mut batches =
+        deedbook::Batches::new(cursor, &["record", "payload"], 1000, 1 << 20).unwrap();
     let batch = batches.next().unwrap().unwrap();
     let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
     assert_eq!(numbers.values(), &[0, 2, 3, 4]);

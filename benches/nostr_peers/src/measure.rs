@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use deedbook::nostr::{Batches, Check, Column, Event, EventStore, Id, ImportOptions, Include};
+use deedbook::nostr::{Batches, Check, Event, EventStore, Id, ImportOptions, Include};
 use deedbook::{Mode, OnCorrupt, nostr};
 
 use crate::figures::Figures;
@@ -140,7 +140,7 @@ fn killed(dir: &Path, measured: &mut Measured) {
 fn walking(dir: &Path, figures: &mut Figures) {
     let walk = |store: &EventStore| store.iter(Include::Live, OnCorrupt::Raise).unwrap();
     let arrow = |store: &EventStore| {
-        let batches = Batches::new(walk(store), Column::DEFAULT.to_vec(), 65_536, 2 << 20);
+        let batches = Batches::new(walk(store), Batches::DEFAULT, 65_536, 2 << 20).unwrap();
         batches.map(|batch| batch.unwrap().num_rows()).sum()
     };
     let mut walked = |row, (mut done, count): (Done, usize)| {

@@ -4,8 +4,8 @@ use arrow_schema::SchemaRef;
 use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::pier::Pier;
-use deedbook::book::{self, Book, Options};
-use deedbook::{Columns, OnCorrupt, Result};
+use deedbook::book::{Book, Options};
+use deedbook::{OnCorrupt, Result};
 use pyo3::prelude::*;
 
 use crate::common::errors::OrRaise;
@@ -34,8 +34,8 @@ pub trait Deeds: Send + Sync {
 }
 
 /// The default columns.
-pub fn schema() -> SchemaRef {
-    book::Column::schema(&book::Column::DEFAULT)
+pub fn schema() -> Result<SchemaRef> {
+    deedbook::Batches::<BookFormat>::schema_of(deedbook::Batches::<BookFormat>::DEFAULT)
 }
 
 /// The common methods of both.
@@ -88,11 +88,12 @@ macro_rules! same {
             (start, stop): Range,
             how: How,
         ) -> PyResult<Box<dyn Batches>> {
-            let columns = columns(py, how.columns, &book::Column::DEFAULT)?;
+            let columns = columns(py, how.columns, deedbook::Batches::<BookFormat>::DEFAULT)?;
             let range = bounds(start, stop);
             let cursor = py.detach(|| self.cursor(range, how.on_corrupt)).or_raise(py)?;
             let cursor = if how.check { cursor } else { cursor.without_checksums() };
-            Ok(Box::new(deedbook::Batches::new(cursor, columns, how.rows, how.bytes)))
+            let batches = deedbook::Batches::new(cursor, &columns, how.rows, how.bytes);
+            Ok(Box::new(batches.or_raise(py)?))
         }
     };
 }

@@ -524,7 +524,7 @@ impl PyPier {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &schema())
+        schema_of(py, &*schema().or_raise(py)?)
     }
 
     #[doc = doc!("Pier".meta)]

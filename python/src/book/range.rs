@@ -91,7 +91,7 @@ impl DeedRange {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &schema())
+        schema_of(py, &*schema().or_raise(py)?)
     }
 
     fn __repr__(&self) -> String {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use deedbook::ledger::Column;
+use deedbook::ledger::LedgerFormat;
 use deedbook::report::Damage;
-use deedbook::{Columns, Error, ErrorKind, Result};
+use deedbook::{Error, ErrorKind, Result};
 use pyo3::prelude::*;
 
 use crate::common::errors::invalid;
@@ -14,11 +14,13 @@ use crate::log::batches::Batches;
 
 const FILE: &str = "file";
 
+type Files = deedbook::Batches<LedgerFormat>;
+
 /// A column of a ledger's batch: the file's index, or a column of the file's records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     File,
-    Record(Column),
+    Record(String),
 }
 
 impl Asked {
@@ -30,10 +32,10 @@ impl Asked {
         if names.is_empty() {
             return Err(invalid(py, "no columns asked for".into()));
         }
-        let column = |name: String| match (&*name, name.parse()) {
-            (FILE, _) => Ok(Self::File),
-            (_, Ok(column)) => Ok(Self::Record(column)),
-            (_, Err(_)) => {
+        let column = |name: String| match Files::schema_of(&[&name]) {
+            _ if name == FILE => Ok(Self::File),
+            Ok(_) => Ok(Self::Record(name)),
+            Err(_) => {
                 let known = "must be one of file, record, offset, payload, length";
                 Err(invalid(py, format!("column {name:?}, {known}")))
             }
@@ -42,40 +44,40 @@ impl Asked {
     }
 
     pub fn default_columns() -> Vec<Self> {
-        let own = Column::DEFAULT.into_iter().map(Self::Record);
+        let own = Files::DEFAULT.iter().map(|&name| Self::Record(name.into()));
         std::iter::once(Self::File).chain(own).collect()
     }
 
-    pub fn schema(columns: &[Self]) -> SchemaRef {
+    pub fn schema(columns: &[Self]) -> Result<SchemaRef> {
         let field = |asked: &Self| match asked {
-            Self::File => Field::new(FILE, DataType::Int64, false),
-            Self::Record(column) => column.field(),
+            Self::File => Ok(Field::new(FILE, DataType::Int64, false)),
+            Self::Record(name) => Ok(Files::schema_of(&[name])?.field(0).clone()),
         };
-        Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+        Ok(Arc::new(Schema::new(columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
     }
 }
 
 /// Batches of one file after another; none holds records of two files.
 pub struct FileBatches {
-    batches: deedbook::Batches<deedbook::ledger::LedgerFormat>,
+    batches: Files,
     columns: Vec<Asked>,
     schema: SchemaRef,
 }
 
 impl FileBatches {
     pub fn new(
-        files: deedbook::Chained<deedbook::ledger::LedgerFormat>,
+        files: deedbook::Chained<LedgerFormat>,
         columns: Vec<Asked>,
         rows_max: usize,
         bytes_max: usize,
-    ) -> Self {
+    ) -> Result<Self> {
         let of_file = columns.iter().filter_map(|asked| match asked {
             Asked::File => None,
-            Asked::Record(column) => Some(*column),
+            Asked::Record(name) => Some(&**name),
         });
-        let batches = deedbook::Batches::new(files, of_file.collect(), rows_max, bytes_max);
-        let schema = Asked::schema(&columns);
-        Self { batches, columns, schema }
+        let batches = Files::new(files, &of_file.collect::<Vec<_>>(), rows_max, bytes_max)?;
+        let schema = Asked::schema(&columns)?;
+        Ok(Self { batches, columns, schema })
     }
 
     /// The batch of a file with the column that says which file.

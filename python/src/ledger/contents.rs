@@ -109,7 +109,7 @@ impl Found {
         on_corrupt: OnCorrupt,
     ) -> PyResult<FileBatches> {
         self.check_whole(py, "batches are", span)?;
-        Ok(FileBatches::new(self.wanted(span).cursor(on_corrupt), columns, rows, bytes))
+        FileBatches::new(self.wanted(span).cursor(on_corrupt), columns, rows, bytes).or_raise(py)
     }
 
     pub fn splits(&self, py: Python<'_>, bytes: u64, span: Span) -> PyResult<Vec<Split>> {

@@ -316,7 +316,7 @@ impl PyLedger {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &Asked::schema(&Asked::default_columns()))
+        schema_of(py, &*Asked::schema(&Asked::default_columns()).or_raise(py)?)
     }
 
     #[doc = doc!("Ledger".splits)]

@@ -7,8 +7,8 @@ use arrow_schema::SchemaRef;
 use deedbook::book::Book;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::OpenReport;
-use deedbook::wal::{self, Lsn, Wal};
-use deedbook::{Columns, Durability, Mode, OnCorrupt, Result, Stats};
+use deedbook::wal::{Lsn, Wal, WalFormat};
+use deedbook::{Durability, Mode, OnCorrupt, Result, Stats};
 use pyo3::prelude::*;
 
 use crate::append::transaction::Transacts;
@@ -89,7 +89,7 @@ pub trait AnyLog: Send + Sync {
     fn advance(&self, from: &Bookmark, reach: &Reach) -> Result<Bookmark>;
     fn splits_between(&self, bytes: u64, from: &Bookmark, to: &Bookmark) -> Result<Vec<Split>>;
     fn transacts(&self) -> Box<dyn Transacts>;
-    fn schema(&self) -> SchemaRef;
+    fn schema(&self) -> Result<SchemaRef>;
     fn batches(&self, py: Python<'_>, range: Range, how: How) -> PyResult<Box<dyn Batches>>;
 }
 
@@ -225,7 +225,7 @@ impl AnyLog for Book {
         event.map_or_else(|| self.bookmark(), |event| self.bookmark_at(event))
     }
 
-    fn schema(&self) -> SchemaRef {
+    fn schema(&self) -> Result<SchemaRef> {
         deeds::schema()
     }
 
@@ -281,8 +281,8 @@ impl AnyLog for Wal {
         lsn.map_or_else(|| self.bookmark(), |lsn| self.bookmark_at(Lsn(lsn)))
     }
 
-    fn schema(&self) -> SchemaRef {
-        wal::Column::schema(&wal::Column::DEFAULT)
+    fn schema(&self) -> Result<SchemaRef> {
+        deedbook::Batches::<WalFormat>::schema_of(deedbook::Batches::<WalFormat>::DEFAULT)
     }
 
     fn batches(
@@ -291,10 +291,11 @@ impl AnyLog for Wal {
         (start, stop): Range,
         how: How,
     ) -> PyResult<Box<dyn Batches>> {
-        let columns = columns(py, how.columns, &wal::Column::DEFAULT)?;
+        let columns = columns(py, how.columns, deedbook::Batches::<WalFormat>::DEFAULT)?;
         let range = bounds(start.map(Lsn), stop.map(Lsn));
         let cursor = py.detach(|| self.cursor(range, how.on_corrupt)).or_raise(py)?;
         let cursor = if how.check { cursor } else { cursor.without_checksums() };
-        Ok(Box::new(deedbook::Batches::new(cursor, columns, how.rows, how.bytes)))
+        let batches = deedbook::Batches::new(cursor, &columns, how.rows, how.bytes);
+        Ok(Box::new(batches.or_raise(py)?))
     }
 }

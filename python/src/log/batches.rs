@@ -1,6 +1,5 @@
 //! Arrow out: streams of record batches.
 
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
@@ -22,18 +21,16 @@ pub const BATCH_ROWS: usize = 65_536;
 pub const BATCH_BYTES: usize = 2 << 20;
 
 /// The columns by name, or the default ones.
-pub fn columns<C: Clone + Send + FromStr<Err = deedbook::Error>>(
+pub fn columns(
     py: Python<'_>,
     names: Option<Vec<String>>,
-    default: &[C],
-) -> PyResult<Vec<C>> {
-    let Some(names) = names else {
-        return Ok(default.to_vec());
-    };
-    if names.is_empty() {
-        return Err(invalid(py, "no columns asked for".into()));
+    default: &[&str],
+) -> PyResult<Vec<String>> {
+    match names {
+        None => Ok(default.iter().map(|&name| name.into()).collect()),
+        Some(names) if names.is_empty() => Err(invalid(py, "no columns asked for".into())),
+        Some(names) => Ok(names),
     }
-    names.iter().map(|name| name.parse().or_raise(py)).collect()
 }
 
 /// `raise` or `skip`.

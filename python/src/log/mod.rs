@@ -338,7 +338,7 @@ impl PyLog {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &self.log.schema())
+        schema_of(py, &*self.log.schema().or_raise(py)?)
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

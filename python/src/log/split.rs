@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use deedbook::book::{self, Book};
+use deedbook::book::{self, Book, BookFormat};
 use deedbook::jobs::Split;
-use deedbook::ledger::{self, LedgerFile};
-use deedbook::wal::{self, Wal};
+use deedbook::ledger::{self, LedgerFile, LedgerFormat};
+use deedbook::wal::{self, Wal, WalFormat};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -221,24 +221,24 @@ impl PySplit {
         let check = checks(py, verify)?;
         match self.format {
             Format::Book => {
-                let columns = self::columns(py, columns, &book::Column::DEFAULT)?;
+                let columns = self::columns(py, columns, deedbook::Batches::<BookFormat>::DEFAULT)?;
                 let options = book_options(record_bytes_max);
                 let (split, range) = (&self.split, bounds(start, stop));
                 let cursor = py
                     .detach(|| Book::read_split(split, &options, range, on_corrupt, check))
                     .or_raise(py)?;
-                let batches = deedbook::Batches::new(cursor, columns, batch_rows, batch_bytes);
-                Ok(BatchStream::new(Box::new(batches)))
+                let batches = deedbook::Batches::new(cursor, &columns, batch_rows, batch_bytes);
+                Ok(BatchStream::new(Box::new(batches.or_raise(py)?)))
             }
             Format::Wal => {
-                let columns = self::columns(py, columns, &wal::Column::DEFAULT)?;
+                let columns = self::columns(py, columns, deedbook::Batches::<WalFormat>::DEFAULT)?;
                 let options = wal::Options::new().record_bytes_max(record_bytes_max);
                 let split = within(&self.split, start.unwrap_or(0), stop.unwrap_or(u64::MAX));
                 let cursor = py
                     .detach(|| Wal::read_split(&split, &options, on_corrupt, check))
                     .or_raise(py)?;
-                let batches = deedbook::Batches::new(cursor, columns, batch_rows, batch_bytes);
-                Ok(BatchStream::new(Box::new(batches)))
+                let batches = deedbook::Batches::new(cursor, &columns, batch_rows, batch_bytes);
+                Ok(BatchStream::new(Box::new(batches.or_raise(py)?)))
             }
             Format::Ledger | Format::Nostr if (start, stop) != (None, None) => {
                 let message = match self.format {
@@ -258,13 +258,14 @@ impl PySplit {
                 crate::nostr::columns::of_split(py, &self.split, limit, on_corrupt, picked)
             }
             Format::Ledger => {
-                let columns = self::columns(py, columns, &ledger::Column::DEFAULT)?;
+                let columns =
+                    self::columns(py, columns, deedbook::Batches::<LedgerFormat>::DEFAULT)?;
                 let options = ledger_options(record_bytes_max);
                 let cursor = py
                     .detach(|| LedgerFile::read_split(&self.split, &options, on_corrupt, check))
                     .or_raise(py)?;
-                let batches = deedbook::Batches::new(cursor, columns, batch_rows, batch_bytes);
-                Ok(BatchStream::new(Box::new(batches)))
+                let batches = deedbook::Batches::new(cursor, &columns, batch_rows, batch_bytes);
+                Ok(BatchStream::new(Box::new(batches.or_raise(py)?)))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use deedbook::OnCorrupt;
 use deedbook::jobs::Split;
-use deedbook::nostr::{Batches, Column, EventStore, Events, Filter, Include, Options};
+use deedbook::nostr::{Batches, EventStore, Events, Filter, Include, Options};
 use pyo3::prelude::*;
 
 use crate::common::errors::OrRaise;
@@ -11,7 +11,7 @@ use crate::nostr::arguments as words;
 
 /// The choice of events and columns.
 pub struct Picked {
-    columns: Vec<Column>,
+    columns: Vec<String>,
     rows: usize,
     bytes: usize,
     include: Include,
@@ -22,7 +22,7 @@ pub struct Picked {
 impl Default for Picked {
     fn default() -> Self {
         Self {
-            columns: Column::DEFAULT.to_vec(),
+            columns: Batches::DEFAULT.iter().map(|&name| name.into()).collect(),
             rows: BATCH_ROWS,
             bytes: BATCH_BYTES,
             include: Include::default(),
@@ -40,7 +40,7 @@ impl Picked {
         include: &str,
         filter: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let columns = columns(py, names, &Column::DEFAULT)?;
+        let columns = columns(py, names, Batches::DEFAULT)?;
         let include = words::include(py, include)?;
         let filters = filter.map(words::filters).transpose()?;
         Ok(Self { columns, rows, bytes, include, filters, check: true })
@@ -53,7 +53,7 @@ impl Picked {
 
     fn of(self, events: Events) -> deedbook::Result<Batches> {
         let events = if self.check { events } else { events.without_checksums() };
-        let batches = Batches::new(events, self.columns, self.rows, self.bytes);
+        let batches = Batches::new(events, &self.columns, self.rows, self.bytes)?;
         match self.filters {
             Some(filters) => batches.matching(filters),
             None => Ok(batches),

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Options, Outcome};
+use deedbook::nostr::{self, Batches, Event, EventStore, ImportOptions, Options, Outcome};
 use deedbook::report::Repair;
 use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt};
 use pyo3::exceptions::PyAttributeError;
@@ -410,7 +410,7 @@ impl PyEventStore {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_of(py, &Column::schema(&Column::DEFAULT))
+        schema_of(py, &*Batches::schema_of(Batches::DEFAULT).or_raise(py)?)
     }
 
     #[doc = doc!("EventStore".query)]

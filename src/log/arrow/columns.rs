@@ -1,13 +1,10 @@
 //! The columns of a format's records in Arrow.
 
-use std::fmt::Debug;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::there;
 
 /// A column's value of a record.
 #[doc(hidden)]
@@ -25,47 +22,31 @@ pub enum Value {
     Payload,
 }
 
-/// The columns of a format.
-#[doc(hidden)]
-pub trait Columns: Copy + Debug + Eq + FromStr<Err = Error> + Send + 'static {
-    /// Each column, its name, and its value.
-    const ALL: &'static [(Self, &'static str, Value)];
+/// A column: its name, and its value of a record.
+pub type Column = (&'static str, Value);
 
-    /// Name and type.
-    fn field(self) -> Field {
-        let (_, name, value) = self.entry();
+/// The columns of these names, among all columns.
+pub fn columns_of(all: &[Column], names: &[impl AsRef<str>]) -> Result<Vec<Column>> {
+    let named = |name: &str| {
+        let known = all.iter().find(|(known, _)| *known == name);
+        known.copied().ok_or_else(|| {
+            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+            let message = format!("column {name:?}, must be one of {}", names.join(", "));
+            Error::new(ErrorKind::InvalidArgument, message)
+        })
+    };
+    names.iter().map(|name| named(name.as_ref())).collect()
+}
+
+/// The schema of some columns.
+pub fn schema(columns: &[Column]) -> SchemaRef {
+    let field = |&(name, value): &Column| {
         let data_type = match value {
             Value::Tag => DataType::Int32,
             Value::Payload => DataType::Binary,
             Value::Ordinal | Value::Offset | Value::Length => DataType::Int64,
         };
-        Field::new(*name, data_type, *value == Value::Ordinal)
-    }
-
-    /// The column's value.
-    fn value(self) -> Value {
-        self.entry().2
-    }
-
-    #[doc(hidden)]
-    fn entry(self) -> &'static (Self, &'static str, Value) {
-        // Every column is in the table.
-        there(Self::ALL.iter().find(|(column, ..)| *column == self))
-    }
-
-    /// The column of a name, of records of a format.
-    #[doc(hidden)]
-    fn named(name: &str, format: &'static str) -> Result<Self> {
-        let known = Self::ALL.iter().find(|(_, known, _)| *known == name);
-        known.map(|(column, ..)| *column).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|(_, name, _)| *name).collect();
-            let message = format!("column {name:?}, must be one of {}", names.join(", "));
-            Error::new(ErrorKind::InvalidArgument, message).of(format)
-        })
-    }
-
-    /// The Arrow schema of some columns.
-    fn schema(columns: &[Self]) -> SchemaRef {
-        Arc::new(Schema::new(columns.iter().map(|column| column.field()).collect::<Vec<_>>()))
-    }
+        Field::new(name, data_type, value == Value::Ordinal)
+    };
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }

@@ -2,7 +2,8 @@
 
 mod columns;
 
-pub use columns::{Columns, Value};
+pub use columns::{Column, Value};
+use columns::{columns_of, schema};
 
 use std::fmt::Debug;
 
@@ -21,7 +22,7 @@ use crate::scan::framing::Frame;
 #[derive(Debug)]
 pub struct Batches<F: Format> {
     walk: Chained<F>,
-    columns: Vec<F::Column>,
+    columns: Vec<Column>,
     schema: SchemaRef,
     rows_max: usize,
     bytes_max: usize,
@@ -39,18 +40,45 @@ enum Growing {
 }
 
 impl<F: Format> Batches<F> {
-    /// Batches of at most `rows_max` rows, closed once they hold `bytes_max` bytes of payload.
+    /// The columns that readers get by default.
+    pub const DEFAULT: &'static [&'static str] = F::DEFAULT_COLUMNS;
+
+    /// Batches of at most `rows_max` rows, closed once they hold `bytes_max` bytes of payload. The columns go by their
+    /// names:
+    ///
+    /// | name | of | value |
+    /// |---|---|---|
+    /// | `event`, `record` | Book, Ledger | the record's number: int64, null after damage that hid the count |
+    /// | `mug` | Book | int32, its bits as stored |
+    /// | `jam` | Book | the payload: binary |
+    /// | `payload` | each | the payload: binary |
+    /// | `lsn`, `offset` | WAL, Book and Ledger | the byte at which the record begins: int64 |
+    /// | `length` | each | the record's bytes with its framing: int64 |
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of no column.
     pub fn new(
         walk: impl Into<Chained<F>>,
-        columns: Vec<F::Column>,
+        columns: &[impl AsRef<str>],
         rows_max: usize,
         bytes_max: usize,
-    ) -> Self {
-        let schema = F::Column::schema(&columns);
+    ) -> Result<Self> {
+        let columns = columns_of(F::COLUMNS, columns).map_err(|e| e.of(F::NAME))?;
+        let schema = schema(&columns);
         let bytes_max = bytes_max.clamp(1, 1 << 30);
         let (walk, rows_max) = (walk.into(), rows_max.max(1));
         let (carried, failed, ended) = (None, None, false);
-        Self { walk, columns, schema, rows_max, bytes_max, carried, failed, ended }
+        Ok(Self { walk, columns, schema, rows_max, bytes_max, carried, failed, ended })
+    }
+
+    /// The schema of batches with these columns.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of no column.
+    pub fn schema_of(columns: &[impl AsRef<str>]) -> Result<SchemaRef> {
+        columns_of(F::COLUMNS, columns).map(|of| schema(&of)).map_err(|e| e.of(F::NAME))
     }
 
     /// The schema of every batch.
@@ -70,15 +98,15 @@ impl<F: Format> Batches<F> {
 
     fn begin(&self, left: u64) -> Vec<(Value, Growing)> {
         let left = left.min(self.bytes_max as u64) as usize;
-        let grow = |column: &F::Column| {
-            let growing = match column.value() {
+        let grow = |&(_, value): &Column| {
+            let growing = match value {
                 Value::Tag => Growing::Int32(Int32Column::default()),
                 Value::Payload => Growing::Binary(BinaryColumn::with_capacity(left)),
                 Value::Ordinal | Value::Offset | Value::Length => {
                     Growing::Int64(Int64Column::default())
                 }
             };
-            (column.value(), growing)
+            (value, growing)
         };
         self.columns.iter().map(grow).collect()
     }

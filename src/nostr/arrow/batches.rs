@@ -87,12 +87,37 @@ struct Made {
 }
 
 impl Batches {
+    /// The columns that readers get by default.
+    pub const DEFAULT: &'static [&'static str] =
+        &["id", "pubkey", "created_at", "kind", "tags", "content", "sig", "flags"];
+
     /// Make batches of at most `rows_max` events, closed once their records have `bytes_max` bytes.
-    /// A walk on several cores closes some batches earlier.
-    pub fn new(events: Events, columns: Vec<Column>, rows_max: usize, bytes_max: usize) -> Self {
+    /// A walk on several cores closes some batches earlier. The columns go by their names:
+    ///
+    /// | name | value |
+    /// |---|---|
+    /// | `id`, `pubkey`, `sig` | 32, 32 and 64 bytes |
+    /// | `created_at` | microseconds in UTC, because Parquet and Spark have no seconds |
+    /// | `kind` | int32 |
+    /// | `tags` | lists of lists of texts, without loss, because every value of a tag is text |
+    /// | `content` | text |
+    /// | `flags` | the store's notes, as an int32: 1 deleted, 2 replaced, and 64 for a lossy event |
+    /// | `segment`, `offset` | number of the event's segment, and the first byte of its first page there: int64 |
+    /// | `length` | size of the event's pages in bytes: int64 |
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of no column.
+    pub fn new(
+        events: Events,
+        columns: &[impl AsRef<str>],
+        rows_max: usize,
+        bytes_max: usize,
+    ) -> Result<Self> {
+        let columns = Column::all_of(columns)?;
         let (schema, room) = (Column::schema(&columns), vec![Room::default(); columns.len()]);
         let (rows_max, bytes_max) = (rows_max.max(1), bytes_max.clamp(1, 1 << 30));
-        Self {
+        Ok(Self {
             walk: Reader::new(events, room),
             form: Form { filters: None, columns, schema, rows_max, bytes_max },
             made: VecDeque::new(),
@@ -100,7 +125,16 @@ impl Batches {
             part_bytes_min: PART_BYTES_MIN,
             damages: Vec::new(),
             ended: false,
-        }
+        })
+    }
+
+    /// The schema of batches with these columns.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of no column.
+    pub fn schema_of(columns: &[impl AsRef<str>]) -> Result<SchemaRef> {
+        Ok(Column::schema(&Column::all_of(columns)?))
     }
 
     /// Return only the events that match any of these filters. A filter with a limit is refused,

@@ -1,7 +1,6 @@
 //! The columns of an event in Arrow.
 
 use crate::nostr::bytes::format::FORMAT;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -17,7 +16,6 @@ pub(super) const UTC: &str = "UTC";
 
 /// A column of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Column {
     /// Id: 32 bytes.
     Id,
@@ -44,18 +42,6 @@ pub enum Column {
 }
 
 impl Column {
-    /// The columns given by default.
-    pub const DEFAULT: [Self; 8] = [
-        Self::Id,
-        Self::Pubkey,
-        Self::CreatedAt,
-        Self::Kind,
-        Self::Tags,
-        Self::Content,
-        Self::Sig,
-        Self::Flags,
-    ];
-
     /// All columns.
     const ALL: [Self; 11] = [
         Self::Id,
@@ -117,10 +103,13 @@ pub(super) fn text_field() -> Arc<Field> {
     Arc::new(Field::new_list_field(DataType::Utf8, false))
 }
 
-impl FromStr for Column {
-    type Err = Error;
+impl Column {
+    /// The columns of these names.
+    pub fn all_of(names: &[impl AsRef<str>]) -> Result<Vec<Self>> {
+        names.iter().map(|name| Self::named(name.as_ref())).collect()
+    }
 
-    fn from_str(name: &str) -> Result<Self> {
+    fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Self::name).join(", ");
             let message = format!("column {name:?}, must be one of {known}");

@@ -69,8 +69,6 @@ impl Format for FileFormat {
     type Options = FileOptions;
     type Ref<'a> = RawRef<'a>;
     type Owned = Raw;
-    #[cfg(feature = "arrow")]
-    type Column = Column;
 
     fn framing(&self) -> Codec {
         self.codec
@@ -140,26 +138,6 @@ impl Format for FileFormat {
         let settings = Settings::load(storage, &place.sidecar, FORMAT)?;
         Ok(Inspected { settings, ..Inspected::new(format, space, findings, mark) })
     }
-}
-
-/// No columns: an entry is no row.
-#[cfg(feature = "arrow")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {}
-
-#[cfg(feature = "arrow")]
-impl std::str::FromStr for Column {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let message = format!("column {name:?}, the event store's log has none");
-        Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))
-    }
-}
-
-#[cfg(feature = "arrow")]
-impl crate::log::Columns for Column {
-    const ALL: &'static [(Self, &'static str, crate::log::Value)] = &[];
 }
 
 /// Read the last checkpoint from a file's header; the inner `Err` names the error.

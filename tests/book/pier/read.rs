@@ -1,7 +1,5 @@
 //! Reading across epochs, in both directions, live.
 
-use deedbook::book::Column;
-
 use crate::pier::support::*;
 use crate::support::formats::range;
 use crate::support::prelude::*;
@@ -35,9 +33,8 @@ fn every_range_is_read_in_both_directions() {
             }
             read.reverse();
             assert_eq!(read, wanted, "{start}..{stop:?} backwards");
-            let columns = vec![Column::Event];
             let cursor = pier.cursor(range(Some(start), stop), OnCorrupt::Raise).unwrap();
-            let mut batches = deedbook::Batches::new(cursor, columns, 100, 1 << 20);
+            let mut batches = deedbook::Batches::new(cursor, &["event"], 100, 1 << 20).unwrap();
             let mut rows = 0;
             while let Some(batch) = batches.next() {
                 let number = batches.number().unwrap();
@@ -78,19 +75,19 @@ fn no_walk_goes_on_after_damage() {
     }
     refused(back.next(), ErrorKind::Corrupt);
     assert_eq!(back.next().unwrap(), None);
-    let columns = vec![Column::Event];
     let cursor = pier.cursor(.., OnCorrupt::Raise).unwrap();
-    let rows = deedbook::Batches::new(cursor, columns.clone(), 100, 1 << 20)
+    let rows = deedbook::Batches::new(cursor, &["event"], 100, 1 << 20)
+        .unwrap()
         .map(|b| b.map(|b| b.num_rows()));
     let rows: Vec<_> = rows.collect();
     assert!(matches!(rows[..], [Ok(3), Ok(1), Err(_)]), "{rows:?}");
     let cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
-    let mut batches = deedbook::Batches::new(cursor, columns, 100, 1 << 20);
+    let mut batches = deedbook::Batches::new(cursor, &["event"], 100, 1 << 20).unwrap();
     let rows: Vec<_> = batches.by_ref().map(|batch| batch.unwrap().num_rows()).collect();
     assert_eq!((&rows[..], batches.damages().len()), (&[3, 1, 4][..], 1));
     // Batches of one row meet the same damage once.
     let cursor = pier.cursor(.., OnCorrupt::Skip).unwrap();
-    let mut batches = deedbook::Batches::new(cursor, vec![Column::Event], 1, 1 << 20);
+    let mut batches = deedbook::Batches::new(cursor, &["event"], 1, 1 << 20).unwrap();
     assert_eq!((batches.by_ref().count(), batches.damages().len()), (8, 1));
 }
 

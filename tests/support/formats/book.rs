@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::Batch;
-use deedbook::book::{Book, Column, DeedRef, Layout, Options};
+use deedbook::book::{Book, DeedRef, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
@@ -193,10 +193,11 @@ impl Log for BookLog {
     }
 
     fn arrow(&self, skip: bool) -> Walk {
-        let columns = vec![Column::Event, Column::Mug, Column::Jam, Column::Offset];
+        let columns = ["event", "mug", "jam", "offset"];
         match self.0.cursor(.., on_corrupt(skip)) {
             Ok(cursor) => {
-                rows(&mut deedbook::Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
+                let mut batches = deedbook::Batches::new(cursor, &columns, 3, 1 << 20).unwrap();
+                rows(&mut batches, |batch, row| {
                     let tag = batch.column(1).as_any().downcast_ref::<Int32Array>().unwrap();
                     Record {
                         ordinal: number(batch, 0, row),

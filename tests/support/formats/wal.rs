@@ -9,7 +9,7 @@ use deedbook::Batch;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
-use deedbook::wal::{Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
+use deedbook::wal::{Layout, Lsn, Options, RecordRef, Wal, segment_name};
 use deedbook::{Mode, Result};
 
 use super::range;
@@ -240,10 +240,11 @@ impl Log for WalLog {
     }
 
     fn arrow(&self, skip: bool) -> Walk {
-        let columns = vec![Column::Lsn, Column::Payload];
+        let columns = ["lsn", "payload"];
         match self.0.cursor(.., on_corrupt(skip)) {
             Ok(cursor) => {
-                rows(&mut deedbook::Batches::new(cursor, columns, 3, 1 << 20), |batch, row| {
+                let mut batches = deedbook::Batches::new(cursor, &columns, 3, 1 << 20).unwrap();
+                rows(&mut batches, |batch, row| {
                     let lsn = number(batch, 0, row);
                     let (offset, bytes) = (lsn.unwrap(), payload(batch, 1, row));
                     Record { ordinal: lsn, offset, tag: 0, bytes }

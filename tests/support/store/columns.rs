@@ -4,24 +4,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
 use deedbook::nostr::{
-    Batches, Column, Event, EventStore, Events, Flags, Id, Include, Location, StoredEvent,
+    Batches, Event, EventStore, Events, Flags, Id, Include, Location, StoredEvent,
 };
 use deedbook::{Error, OnCorrupt};
 
 use super::events::event;
 
-pub const COLUMNS: [Column; 10] = [
-    Column::Id,
-    Column::Pubkey,
-    Column::CreatedAt,
-    Column::Kind,
-    Column::Tags,
-    Column::Content,
-    Column::Sig,
-    Column::Flags,
-    Column::Segment,
-    Column::Offset,
-];
+pub const COLUMNS: [&str; 10] =
+    ["id", "pubkey", "created_at", "kind", "tags", "content", "sig", "flags", "segment", "offset"];
 
 /// Events whose tags and contents are everything that a record can hold.
 pub fn odd() -> Vec<Event> {
@@ -74,7 +64,7 @@ pub fn rows(batch: &RecordBatch) -> Vec<StoredEvent> {
 
 pub fn batches(store: &EventStore, include: Include, rows: usize, bytes: usize) -> Batches {
     let walk = store.iter(include, OnCorrupt::Raise).unwrap();
-    Batches::new(walk, COLUMNS.to_vec(), rows, bytes)
+    Batches::new(walk, &COLUMNS, rows, bytes).unwrap()
 }
 
 /// All events of a store, by way of Arrow.
@@ -91,7 +81,7 @@ pub fn as_walked(store: &EventStore, stored: &[StoredEvent]) -> Result<(), Strin
     for rows_max in [1, 4096] {
         let walk = store.iter(Include::All, OnCorrupt::Raise).map_err(|e| format!("{e:?}"))?;
         let mut found = Vec::new();
-        for batch in Batches::new(walk, COLUMNS.to_vec(), rows_max, 1 << 20) {
+        for batch in Batches::new(walk, &COLUMNS, rows_max, 1 << 20).unwrap() {
             found.extend(rows(&batch.map_err(|e| format!("columns: {e:?}"))?));
         }
         if found != stored {
@@ -104,7 +94,7 @@ pub fn as_walked(store: &EventStore, stored: &[StoredEvent]) -> Result<(), Strin
 /// The error of a damaged walk as columns, which come after the events before the damage.
 pub fn error_after_rows(walk: impl Fn() -> Events) -> Error {
     let before = walk().take_while(Result::is_ok).count();
-    let mut batches = Batches::new(walk(), vec![Column::Id], 1000, 1 << 20);
+    let mut batches = Batches::new(walk(), &["id"], 1000, 1 << 20).unwrap();
     if before > 0 {
         assert_eq!(batches.next().unwrap().unwrap().num_rows(), before);
     }

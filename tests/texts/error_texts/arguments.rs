@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use deedbook::book::{self, Book};
+use deedbook::book::{self, Book, BookFormat};
 use deedbook::jobs::Identity;
-use deedbook::wal::{self, Layout};
-use deedbook::{Durability, Mode, Recovery};
+use deedbook::wal::{self, Layout, WalFormat};
+use deedbook::{Batches, Durability, Mode, Recovery};
 
 use crate::support::texts::Texts;
 
@@ -15,8 +15,8 @@ pub fn all(texts: &mut Texts) {
     words.refused("durability", "interval:0".parse::<Durability>());
     words.refused("recovery", "some".parse::<Recovery>());
     words.refused("identity", "16".parse::<Identity>());
-    words.refused("column of a book", "mig".parse::<book::Column>());
-    words.refused("column of a wal", "event".parse::<wal::Column>());
+    words.refused("column of a book", Batches::<BookFormat>::schema_of(&["mig"]));
+    words.refused("column of a wal", Batches::<WalFormat>::schema_of(&["event"]));
 
     let mut paths = texts.situation("paths that name no place");
     paths.refused("empty, book", Book::open(""));

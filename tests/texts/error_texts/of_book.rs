@@ -3,7 +3,7 @@
 use deedbook::Batch;
 use deedbook::Result;
 use deedbook::book::BookFormat;
-use deedbook::book::{Book, Column, META_NAME, Options};
+use deedbook::book::{Book, META_NAME, Options};
 use deedbook::jobs::Reach;
 
 use crate::support::common::{data, deed, event_of, header, log};
@@ -171,7 +171,7 @@ fn numbers(texts: &mut Texts) {
     let high = high.open("/high", Mode::Create).unwrap();
     high.append(1, b"x").unwrap();
     let cursor = high.cursor(.., OnCorrupt::Raise).unwrap();
-    let mut batches = deedbook::Batches::new(cursor, vec![Column::Event], 10, 1 << 20);
+    let mut batches = deedbook::Batches::new(cursor, &["event"], 10, 1 << 20).unwrap();
     numbers.tried("in Arrow", batches.next().transpose());
 }
 

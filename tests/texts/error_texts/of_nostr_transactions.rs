@@ -1,6 +1,6 @@
 //! Refusals of staging events and committing them.
 
-use deedbook::nostr::{Batches, Column, Event, EventStore, Id, Include, Options};
+use deedbook::nostr::{Batches, Event, EventStore, Id, Include, Options};
 
 use crate::support::common::crc32;
 use crate::support::prelude::*;
@@ -88,7 +88,7 @@ fn batch() -> RecordBatch {
     let (_, store) = created();
     store.append(&event(3)).unwrap();
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
-    Batches::new(walk, Column::DEFAULT.to_vec(), 9, 1 << 20).next().unwrap().unwrap()
+    Batches::new(walk, Batches::DEFAULT, 9, 1 << 20).unwrap().next().unwrap().unwrap()
 }
 
 fn with(batch: &RecordBatch, name: &str, array: ArrayRef) -> RecordBatch {

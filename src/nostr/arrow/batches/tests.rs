@@ -14,8 +14,7 @@ use crate::{Mode, OnCorrupt};
 const PAGE: u64 = 4096;
 const PART: u64 = 64 << 10;
 const SEGMENT: &str = "/events/data/segments/data.0.seg";
-const COLUMNS: [Column; 5] =
-    [Column::Segment, Column::Offset, Column::Length, Column::Id, Column::Flags];
+const COLUMNS: [&str; 5] = ["segment", "offset", "length", "id", "flags"];
 
 /// One event in each page, except some events of 4 pages and some of 20, more than a part has.
 fn store(storage: Arc<dyn Storage>, events: u32) -> EventStore {
@@ -51,7 +50,7 @@ fn store(storage: Arc<dyn Storage>, events: u32) -> EventStore {
 
 fn batches(store: &EventStore, how: (Include, OnCorrupt), threads: usize) -> Batches {
     let walk = store.iter(how.0, how.1).unwrap();
-    let batches = Batches::new(walk, COLUMNS.to_vec(), 10, 1 << 20);
+    let batches = Batches::new(walk, &COLUMNS, 10, 1 << 20).unwrap();
     Batches { threads, part_bytes_min: PART, ..batches }
 }
 

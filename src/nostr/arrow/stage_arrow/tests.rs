@@ -46,7 +46,7 @@ fn batch() -> RecordBatch {
     let store = store();
     store.append_many(&events()).unwrap();
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
-    Batches::new(walk, Column::DEFAULT.to_vec(), 100, 1 << 20).next().unwrap().unwrap()
+    Batches::new(walk, Batches::DEFAULT, 100, 1 << 20).unwrap().next().unwrap().unwrap()
 }
 
 fn committed(batches: &[RecordBatch]) -> Vec<Event> {

@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use deedbook::nostr::{Batches, Column};
+use deedbook::nostr::Batches;
 
 use crate::store::prelude::*;
 use crate::support::store::columns::*;
@@ -23,7 +23,7 @@ fn columns_match_the_walk_for_all_tags() {
             for (rows, bytes) in [(1, 1 << 20), (7, 1 << 20), (65_536, 1), (65_536, 2 << 20)] {
                 assert_eq!(gathered(batches(&store, include, rows, bytes)), expected);
                 let walk = store.iter(include, OnCorrupt::Raise).unwrap().without_checksums();
-                let unchecked = Batches::new(walk, COLUMNS.to_vec(), rows, bytes);
+                let unchecked = Batches::new(walk, &COLUMNS, rows, bytes).unwrap();
                 assert_eq!(gathered(unchecked), expected);
             }
         }
@@ -47,10 +47,11 @@ fn batches_are_as_large_as_was_asked_for() {
     assert_eq!(sizes(1000, 1 << 30), [100]);
     let few = Batches::new(
         store.iter(Include::Live, OnCorrupt::Raise).unwrap(),
-        vec![Column::Length, Column::Kind],
+        &["length", "kind"],
         1000,
         1 << 30,
-    );
+    )
+    .unwrap();
     let lengths: Vec<i64> = few
         .flat_map(|batch| batch.unwrap().column(0).as_primitive::<Int64Type>().values().to_vec())
         .collect();

@@ -3,21 +3,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use deedbook::nostr::{BadLine, Batches, Column, ParsedLines};
+use deedbook::nostr::{BadLine, Batches, ParsedLines};
 
 use crate::store::prelude::*;
 use crate::support::store::columns::odd;
 
 const REAL: &str = include_str!("../../../data/nostr/events.jsonl");
-const COLUMNS: [Column; 7] = [
-    Column::Id,
-    Column::Pubkey,
-    Column::CreatedAt,
-    Column::Kind,
-    Column::Tags,
-    Column::Content,
-    Column::Sig,
-];
+const COLUMNS: [&str; 7] = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"];
 
 fn checking(check: Check) -> ImportOptions {
     ImportOptions::new().check(check).line_bytes_max(200_000)
@@ -98,7 +90,7 @@ fn the_columns_are_those_of_a_store() {
     let events = [odd(), notes(0..50)].concat();
     store.append_many(&events).unwrap();
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap();
-    let mut batches = Batches::new(walk, COLUMNS.to_vec(), usize::MAX, usize::MAX);
+    let mut batches = Batches::new(walk, &COLUMNS, usize::MAX, usize::MAX).unwrap();
     let stored = batches.next().unwrap().unwrap();
     assert_eq!((stored.num_rows(), batches.next().is_none()), (events.len(), true));
 
