@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deedbook::book::{Book, DeedRef, LOG_NAME, Layout, Meta, Options, epoch_in_name};
+use deedbook::book::{Book, Deed, LOG_NAME, Layout, Meta, Options, epoch_in_name};
 use deedbook::report::Repair;
 use deedbook::{Error, ErrorKind, Result};
 use deedbook::{Mode, OnCorrupt, Recovery};
@@ -132,7 +132,7 @@ impl Log {
 impl Walk {
     /// The next event with its mug, in one buffer; `None` after the last one.
     pub fn next(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
-        let Some(DeedRef { event, mug, jam, .. }) = self.cursor.next()? else { return Ok(None) };
+        let Some(Deed { event, mug, jam, .. }) = self.cursor.next()? else { return Ok(None) };
         Ok(Some((event.unwrap_or(0), [&mug.to_le_bytes()[..], jam].concat())))
     }
 }

@@ -1,6 +1,6 @@
 //! The results of all ways to read a log, which must agree.
 
-use deedbook::book::{Book, DeedRef, Layout};
+use deedbook::book::{Book, Deed, Layout};
 use deedbook::report::Verdict;
 use deedbook::{Error, ErrorKind, Result};
 use deedbook::{Mode, OnCorrupt};
@@ -35,7 +35,7 @@ pub fn events(deeds: &[Seen]) -> Vec<Event> {
 /// All deeds from `next`, and the error at the end.
 fn drain<C>(
     cursor: Result<C>,
-    next: impl Fn(&mut C) -> Result<Option<DeedRef<'_>>>,
+    next: impl Fn(&mut C) -> Result<Option<Deed<&[u8]>>>,
 ) -> (Vec<Seen>, Option<ErrorKind>) {
     let mut deeds = Vec::new();
     let mut cursor = match cursor {

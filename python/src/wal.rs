@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::report::Repair;
-use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, RecordRef, Wal, WalFormat, pack};
+use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, Record, Wal, WalFormat, pack};
 use deedbook::{Batch, Durability, LockTimeout, Retention};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
@@ -80,7 +80,7 @@ impl PyWal {
         }
         let packed = pack(&owned).or_raise(py)?;
         let lsn = py.detach(|| self.wal.append(&packed)).or_raise(py)?;
-        let Lsn(end) = RecordRef { lsn, payload: &packed }.next_lsn();
+        let Lsn(end) = Record { lsn, payload: &packed }.next_lsn();
         let first = lsn.0;
         Ok(PyPositions(Range::Sparse { first, last: first, end, records: 1 }))
     }

@@ -1,33 +1,22 @@
 //! The deeds of a book, for callers.
 
-/// An event of a book.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
-    /// The event's number; `None` only after damage that hid the number of lost deeds.
-    pub event: Option<u64>,
-    /// The mug as stored.
-    pub mug: u32,
-    /// The payload.
-    pub jam: Vec<u8>,
-}
-
-/// A deed, borrowed from its cursor.
+/// An event of a book. A cursor lends the jam, and gives a `Deed<&[u8]>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeedRef<'a> {
+pub struct Deed<J = Vec<u8>> {
     /// The event's number; `None` only after damage that hid the number of lost deeds.
     pub event: Option<u64>,
-    /// The deed's byte in the log.
+    /// The deed's first byte in its log.
     pub offset: u64,
     /// The mug as stored.
     pub mug: u32,
     /// The payload.
-    pub jam: &'a [u8],
-    pub(super) framed_len: u64,
+    pub jam: J,
 }
 
-impl DeedRef<'_> {
-    /// Size in the log with its framing, bytes.
-    pub fn framed_len(&self) -> u64 {
-        self.framed_len
+impl Deed<&[u8]> {
+    /// The deed with a jam of its own.
+    pub fn into_owned(self) -> Deed {
+        let Self { event, offset, mug, jam } = self;
+        Deed { event, offset, mug, jam: jam.to_vec() }
     }
 }

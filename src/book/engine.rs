@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::deed::{Deed, DeedRef};
+use super::deed::Deed;
 use super::epoch::{check_epoch, check_named, epoch_of_empty};
 use super::format::BookFormat;
 use super::inspect::inspect;
@@ -29,7 +29,7 @@ impl Format for BookFormat {
     const NUMBERED: bool = true;
     type Framing = Codec;
     type Options = Options;
-    type Ref<'a> = DeedRef<'a>;
+    type Ref<'a> = Deed<&'a [u8]>;
     type Owned = Deed;
     #[cfg(feature = "arrow")]
     const COLUMNS: &'static [Column] = &[
@@ -61,19 +61,13 @@ impl Format for BookFormat {
     }
 
     #[inline]
-    fn show(ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> DeedRef<'_> {
-        DeedRef {
-            event: ordinal,
-            offset,
-            mug: frame.mug,
-            jam: frame.payload(record),
-            framed_len: frame.len(),
-        }
+    fn show(ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> Deed<&[u8]> {
+        Deed { event: ordinal, offset, mug: frame.mug, jam: frame.payload(record) }
     }
 
     #[inline]
-    fn own(deed: DeedRef<'_>) -> Deed {
-        Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() }
+    fn own(deed: Deed<&[u8]>) -> Deed {
+        deed.into_owned()
     }
 
     fn name_of(ordinal: Option<u64>, offset: u64) -> String {

@@ -33,7 +33,7 @@ pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 
 pub use copying::convert::ConvertReport;
-pub use deed::{Deed, DeedRef};
+pub use deed::Deed;
 #[doc(hidden)]
 pub use epoch::epoch_in_name;
 pub use format::BookFormat;

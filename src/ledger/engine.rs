@@ -8,7 +8,7 @@ use super::codec::{Codec, FORMAT, Frame, HEADER_BYTES};
 use super::format::LedgerFormat;
 use super::limits::kept_limit;
 use super::options::Options;
-use super::record::{Record, RecordRef};
+use super::record::Record;
 use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "arrow")]
@@ -26,7 +26,7 @@ impl Format for LedgerFormat {
     const NUMBERED: bool = true;
     type Framing = Codec;
     type Options = Options;
-    type Ref<'a> = RecordRef<'a>;
+    type Ref<'a> = Record<&'a [u8]>;
     type Owned = Record;
     #[cfg(feature = "arrow")]
     const COLUMNS: &'static [Column] = &[
@@ -60,13 +60,12 @@ impl Format for LedgerFormat {
     }
 
     #[inline]
-    fn show(number: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> RecordRef<'_> {
-        RecordRef { number, offset, payload: frame.payload(record) }
+    fn show(number: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> Record<&[u8]> {
+        Record { number, offset, payload: frame.payload(record) }
     }
 
-    fn own(record: RecordRef<'_>) -> Record {
-        let RecordRef { number, offset, payload } = record;
-        Record { number, offset, payload: payload.to_vec() }
+    fn own(record: Record<&[u8]>) -> Record {
+        record.into_owned()
     }
 
     fn name_of(number: Option<u64>, _offset: u64) -> String {

@@ -36,7 +36,7 @@ pub use offline::files::FileInfo;
 #[doc(hidden)]
 pub use options::Envelope;
 pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};
-pub use record::{Position, Positions, Record, RecordRef};
+pub use record::{Position, Positions, Record};
 pub use store::LedgerStore;
 pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};

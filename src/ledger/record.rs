@@ -12,24 +12,21 @@ pub struct Position {
 /// The first and the last record of a batch.
 pub type Positions = (Position, Position);
 
-/// A record of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+/// A record of a file. A cursor lends the payload, and gives a `Record<&[u8]>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<P = Vec<u8>> {
     /// The record's number in the file, from 0 on; `None` after damage that hid the count.
     pub number: Option<u64>,
     /// The record's first byte in the file.
     pub offset: u64,
     /// The payload.
-    pub payload: Vec<u8>,
+    pub payload: P,
 }
 
-/// A record, borrowed from its cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordRef<'a> {
-    /// The record's number in the file, from 0 on; `None` after damage that hid the count.
-    pub number: Option<u64>,
-    /// The record's first byte in the file.
-    pub offset: u64,
-    /// The payload.
-    pub payload: &'a [u8],
+impl Record<&[u8]> {
+    /// The record with a payload of its own.
+    pub fn into_owned(self) -> Record {
+        let Self { number, offset, payload } = self;
+        Record { number, offset, payload: payload.to_vec() }
+    }
 }

@@ -9,7 +9,7 @@ use super::format::WalFormat;
 use super::inspect::Look;
 use super::options::{Layout, Options};
 use super::proof::check_size_is_proved;
-use super::record::{Record, RecordRef};
+use super::record::Record;
 use crate::checksum::crc32c_more;
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "arrow")]
@@ -30,7 +30,7 @@ impl Format for WalFormat {
     const NUMBERED: bool = false;
     type Framing = Codec;
     type Options = Options;
-    type Ref<'a> = RecordRef<'a>;
+    type Ref<'a> = Record<&'a [u8]>;
     type Owned = Record;
     #[cfg(feature = "arrow")]
     const COLUMNS: &'static [Column] =
@@ -59,13 +59,13 @@ impl Format for WalFormat {
     }
 
     #[inline]
-    fn show(_ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> RecordRef<'_> {
-        RecordRef { lsn: Lsn(offset), payload: frame.payload(record) }
+    fn show(_ordinal: Option<u64>, offset: u64, frame: Frame, record: &[u8]) -> Record<&[u8]> {
+        Record { lsn: Lsn(offset), payload: frame.payload(record) }
     }
 
     #[inline]
-    fn own(record: RecordRef<'_>) -> Record {
-        Record { lsn: record.lsn, payload: record.payload.to_vec() }
+    fn own(record: Record<&[u8]>) -> Record {
+        record.into_owned()
     }
 
     fn name_of(_ordinal: Option<u64>, offset: u64) -> String {

@@ -30,10 +30,9 @@ pub use dropping::archive::Archive;
 pub use dropping::cut::{Cut, Dropped};
 pub use format::WalFormat;
 pub use options::{Layout, Options};
-pub use pack::Parts;
 #[doc(hidden)]
 pub use pack::pack;
-pub use record::{Record, RecordRef};
+pub use record::Record;
 
 pub(crate) type Batch = crate::log::Batch<WalFormat>;
 
@@ -291,7 +290,7 @@ impl Wal {
     }
 
     /// Append several payloads packed into one record: after a crash all of them are there, or
-    /// none. [`Parts`] takes the payloads apart; other programs read an ordinary record.
+    /// none. [`Record::parts`] takes them apart. Other programs see an ordinary record.
     ///
     /// # Errors
     ///
@@ -301,7 +300,7 @@ impl Wal {
     /// # Examples
     ///
     /// ```
-    /// use deedbook::wal::{Parts, Wal};
+    /// use deedbook::wal::Wal;
     ///
     /// # fn main() -> deedbook::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
@@ -309,7 +308,7 @@ impl Wal {
     /// let wal = Wal::create(&path)?;
     /// let lsn = wal.append_atomic(["debit", "credit"])?;
     /// let record = wal.read(lsn)?;
-    /// assert_eq!(Parts::of(&record.payload).map(Iterator::count), Some(2));
+    /// assert_eq!(record.parts().map(Iterator::count), Some(2));
     /// # Ok(())
     /// # }
     /// ```

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use deedbook::Chained;
 use deedbook::jobs::Split;
-use deedbook::ledger::{Contents, FileInfo, LedgerFormat, Options, Position, RecordRef};
+use deedbook::ledger::{Contents, FileInfo, LedgerFormat, Options, Position, Record};
 use deedbook::report::Damage;
 use deedbook::{Error, ErrorKind, OnCorrupt, Result};
 use pyo3::prelude::*;
@@ -134,18 +134,18 @@ pub struct Between {
 impl Between {
     /// Unnumbered records follow damage that hid the count, so they come after all numbered
     /// records.
-    fn is_before(start: Position, file: u64, record: &RecordRef<'_>) -> bool {
+    fn is_before(start: Position, file: u64, record: &Record<&[u8]>) -> bool {
         file == u64::from(start.file) && record.number.is_some_and(|number| number < start.record)
     }
 
-    fn is_after(stop: Position, file: u64, record: &RecordRef<'_>) -> bool {
+    fn is_after(stop: Position, file: u64, record: &Record<&[u8]>) -> bool {
         file == u64::from(stop.file) && record.number.is_none_or(|number| number >= stop.record)
     }
 
     fn next<T>(
         &mut self,
         py: Python<'_>,
-        make: impl Fn(&(u64, RecordRef<'_>)) -> PyResult<T>,
+        make: impl Fn(&(u64, Record<&[u8]>)) -> PyResult<T>,
     ) -> PyResult<Option<T>> {
         let (start, stop) = self.span;
         while !self.over {

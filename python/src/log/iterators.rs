@@ -29,29 +29,18 @@ pub trait ToPython {
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-impl ToPython for book::DeedRef<'_> {
+impl<J: AsRef<[u8]>> ToPython for book::Deed<J> {
     fn payload(&self) -> &[u8] {
-        self.jam
+        self.jam.as_ref()
     }
 
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let deed = PyDeed::build(py, self.event, self.mug, self.jam);
+        let deed = PyDeed::build(py, self.event, self.mug, self.payload());
         Ok(Bound::new(py, deed)?.into_any())
     }
 }
 
-impl ToPython for book::Deed {
-    fn payload(&self) -> &[u8] {
-        &self.jam
-    }
-
-    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let deed = PyDeed::build(py, self.event, self.mug, &self.jam);
-        Ok(Bound::new(py, deed)?.into_any())
-    }
-}
-
-impl ToPython for wal::RecordRef<'_> {
+impl ToPython for wal::Record<&[u8]> {
     fn payload(&self) -> &[u8] {
         self.payload
     }
@@ -63,7 +52,7 @@ impl ToPython for wal::RecordRef<'_> {
 }
 
 /// A record of a ledger with the number of its file.
-impl ToPython for (u64, ledger::RecordRef<'_>) {
+impl ToPython for (u64, ledger::Record<&[u8]>) {
     fn payload(&self) -> &[u8] {
         self.1.payload
     }

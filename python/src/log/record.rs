@@ -2,7 +2,7 @@
 
 use deedbook::book::Meta;
 use deedbook::ledger;
-use deedbook::wal::{self, Parts};
+use deedbook::wal;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -136,6 +136,10 @@ impl PyRecord {
         Self { lsn, payload: PyBytes::new(py, payload).unbind() }
     }
 
+    fn record<'a>(&'a self, py: Python<'a>) -> wal::Record<&'a [u8]> {
+        wal::Record { lsn: wal::Lsn(self.lsn), payload: self.payload.as_bytes(py) }
+    }
+
     pub fn holds(&self, py: Python<'_>, payload: &[u8]) -> bool {
         self.payload.as_bytes(py) == payload
     }
@@ -162,14 +166,13 @@ impl PyRecord {
     #[doc = doc!("Record".next_lsn)]
     #[getter]
     fn next_lsn(&self, py: Python<'_>) -> u64 {
-        wal::RecordRef { lsn: wal::Lsn(self.lsn), payload: self.payload.as_bytes(py) }.next_lsn().0
+        self.record(py).next_lsn().0
     }
 
     #[doc = doc!("Record".parts)]
     #[getter]
     fn parts<'py>(&self, py: Python<'py>) -> Option<Vec<Bound<'py, PyBytes>>> {
-        let parts = Parts::of(self.payload.as_bytes(py))?;
-        Some(parts.map(|part| PyBytes::new(py, part)).collect())
+        Some(self.record(py).parts()?.map(|part| PyBytes::new(py, part)).collect())
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -130,7 +130,7 @@ pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
 pub fn drain(mut cursor: deedbook::Cursor<deedbook::book::BookFormat>) -> Result<Vec<Deed>> {
     let mut deeds = Vec::new();
     while let Some(deed) = cursor.next()? {
-        deeds.push(Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() });
+        deeds.push(deed.into_owned());
     }
     Ok(deeds)
 }
@@ -146,9 +146,7 @@ pub fn read_past_damage(book: &Book) -> Vec<Deed> {
     let mut deeds = Vec::new();
     loop {
         match cursor.next() {
-            Ok(Some(deed)) => {
-                deeds.push(Deed { event: deed.event, mug: deed.mug, jam: deed.jam.to_vec() })
-            }
+            Ok(Some(deed)) => deeds.push(deed.into_owned()),
             Ok(None) => return deeds,
             // The end of the log is lost: nothing follows the damage.
             Err(error) if error.offset() == Some(book.end().unwrap()) => return deeds,

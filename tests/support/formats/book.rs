@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::Batch;
-use deedbook::book::{Book, DeedRef, Layout, Options};
+use deedbook::book::{Book, Deed, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
@@ -88,8 +88,8 @@ impl Format for BookFormat {
 
 pub struct BookLog(pub Book);
 
-fn record(deed: DeedRef<'_>) -> Record {
-    let DeedRef { event, offset, mug, jam, .. } = deed;
+fn record(deed: Deed<&[u8]>) -> Record {
+    let Deed { event, offset, mug, jam } = deed;
     Record { ordinal: event, offset, tag: mug, bytes: jam.to_vec() }
 }
 

@@ -9,7 +9,7 @@ use deedbook::Batch;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
-use deedbook::wal::{Layout, Lsn, Options, RecordRef, Wal, segment_name};
+use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
 use deedbook::{Mode, Result};
 
 use super::range;
@@ -135,7 +135,7 @@ pub fn segments_in(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
 
 pub struct WalLog(pub Wal);
 
-fn record(record: RecordRef<'_>) -> Record {
+fn record(record: deedbook::wal::Record<&[u8]>) -> Record {
     let Lsn(offset) = record.lsn;
     Record { ordinal: Some(offset), offset, tag: 0, bytes: record.payload.to_vec() }
 }
