@@ -4,4 +4,4 @@
 #[doc(hidden)]
 pub use crate::log::{Anchor, Identity};
 pub use crate::log::{Bookmark, Reach, Split, Stage};
-pub use crate::transaction::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
+pub use crate::transaction::{Committed, Part, StagedJob, Transaction, TransactionId};

@@ -249,7 +249,7 @@ macro_rules! facade {
             /// # Errors
             ///
             /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
-            fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::jobs::Noted>>;
+            fn transactions(&self) -> $crate::Result<std::collections::BTreeMap<String, $crate::jobs::TransactionId>>;
             /// The staged records that are not committed, by job.
             ///
             /// # Errors

@@ -21,6 +21,5 @@ pub(crate) use commit::{Target, commit, finish, misfit};
 pub(crate) use desk::Desk;
 pub use desk::{Committed, Part, Transaction, TransactionId};
 pub use intent::Intent;
-pub use record::Noted;
 pub(crate) use staging::StagedFile;
 pub use staging::StagedJob;

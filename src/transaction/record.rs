@@ -17,19 +17,9 @@ use crate::sidecar::Note;
 const RECORD_NAME: &str = "transactions";
 const NONE: &str = "-";
 
-/// The last transaction of an application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Noted {
-    /// Its number.
-    pub version: u64,
-    /// For a stream: its query.
-    pub query: Option<String>,
-}
-
 impl Desk<'_> {
     /// The last transaction of each application.
-    pub(crate) fn noted(&self) -> Result<BTreeMap<String, Noted>> {
+    pub(crate) fn noted(&self) -> Result<BTreeMap<String, TransactionId>> {
         let damaged = |e: Error| {
             match e.kind() {
             ErrorKind::Io => e,
@@ -105,12 +95,11 @@ impl Desk<'_> {
 
     /// Note a transaction, durably.
     pub(crate) fn note(&self, id: &TransactionId) -> Result<()> {
-        let TransactionId { app, query, version } = id.clone();
-        self.note_all(BTreeMap::from([(app, Noted { version, query })]))
+        self.note_all(BTreeMap::from([(id.app.clone(), id.clone())]))
     }
 
     /// Take over another record's transactions, durably.
-    pub(crate) fn note_all(&self, others: BTreeMap<String, Noted>) -> Result<()> {
+    pub(crate) fn note_all(&self, others: BTreeMap<String, TransactionId>) -> Result<()> {
         let mut noted = self.noted()?;
         let before = noted.clone();
         for (app, other) in others {
@@ -130,19 +119,19 @@ impl Desk<'_> {
     }
 }
 
-fn lines_of(noted: &BTreeMap<String, Noted>) -> String {
-    let line = |(app, Noted { version, query }): (&String, &Noted)| {
+fn lines_of(noted: &BTreeMap<String, TransactionId>) -> String {
+    let line = |TransactionId { app, version, query }: &TransactionId| {
         format!("{app} {version} {}\n", query.as_deref().unwrap_or(NONE))
     };
-    noted.iter().map(line).collect()
+    noted.values().map(line).collect()
 }
 
-fn of_lines(lines: &str) -> Option<BTreeMap<String, Noted>> {
+fn of_lines(lines: &str) -> Option<BTreeMap<String, TransactionId>> {
     let decode_line = |line: &str| {
         let mut words = line.split(' ');
         let (app, version) = (words.next()?.to_string(), words.next()?.parse().ok()?);
         let query = words.next().filter(|&query| query != NONE).map(str::to_string);
-        Some((app, Noted { version, query }))
+        Some((app.clone(), TransactionId { app, query, version }))
     };
     lines.lines().map(decode_line).collect()
 }
@@ -155,7 +144,8 @@ mod tests {
     fn the_record_is_read_back() {
         let mut noted = BTreeMap::new();
         for query in [None, Some("q".to_string())] {
-            noted.insert(format!("a{}", noted.len()), Noted { version: 7, query });
+            let app = format!("a{}", noted.len());
+            noted.insert(app.clone(), TransactionId { app, query, version: 7 });
             assert_eq!(of_lines(&lines_of(&noted)), Some(noted.clone()));
         }
         assert_eq!(of_lines("app\n"), None);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use deedbook::Result;
 use deedbook::book::Book;
 use deedbook::book::pier::Pier;
-use deedbook::jobs::{Committed, Noted, Part, StagedJob, Transaction, TransactionId};
+use deedbook::jobs::{Committed, Part, StagedJob, Transaction, TransactionId};
 use deedbook::ledger::LedgerStore;
 use deedbook::nostr::EventStore;
 use deedbook::wal::Wal;
@@ -30,7 +30,7 @@ pub trait Transacts: Send + Sync {
         first: Option<u64>,
     ) -> Result<Box<dyn Staging>>;
     fn commit_staged(&self, transaction: &Transaction, parts: &[Part]) -> Result<Committed>;
-    fn transactions(&self) -> Result<Vec<(String, Noted)>>;
+    fn transactions(&self) -> Result<Vec<TransactionId>>;
     fn staged(&self) -> Result<Vec<StagedJob>>;
     fn discard_staged(&self, job: &str) -> Result<bool>;
     fn abandon_transaction(&self) -> Result<Option<Transaction>>;
@@ -56,8 +56,8 @@ macro_rules! transacts {
                 self.commit_staged(of, parts)
             }
 
-            fn transactions(&self) -> Result<Vec<(String, Noted)>> {
-                Ok(self.transactions()?.into_iter().collect())
+            fn transactions(&self) -> Result<Vec<TransactionId>> {
+                Ok(self.transactions()?.into_values().collect())
             }
 
             fn staged(&self) -> Result<Vec<StagedJob>> {

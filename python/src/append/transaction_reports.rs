@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use deedbook::jobs::{Committed, Noted, Part, StagedJob};
+use deedbook::jobs::{Committed, Part, StagedJob, TransactionId};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -43,10 +43,8 @@ report!(PyStagedJob, "StagedJob", StagedJob, {
     is_committing: bool = |staged| staged.is_committing,
 });
 
-type Named = (String, Noted);
-
-report!(PyCommittedTransaction, "CommittedTransaction", Named, {
-    app: String = |(app, _)| app.clone(),
-    version: u64 = |(_, noted)| noted.version,
-    query: Option<String> = |(_, noted)| noted.query.clone(),
+report!(PyCommittedTransaction, "CommittedTransaction", TransactionId, {
+    app: String = |id| id.app.clone(),
+    version: u64 = |id| id.version,
+    query: Option<String> = |id| id.query.clone(),
 });

@@ -13,7 +13,7 @@ use super::{FORMAT, Pier, Shared};
 use crate::book::{Layout, Stage};
 use crate::error::{ErrorKind, Result};
 use crate::sidecar::{LockTimeout, WriterLock};
-use crate::transaction::{self, Committed, Noted, StagedJob, Target, Transaction, TransactionId};
+use crate::transaction::{self, Committed, StagedJob, Target, Transaction, TransactionId};
 
 impl Pier {
     /// Stage deeds for a commit of `job`; as [`Book::stage`](crate::book::Book::stage). The commit finds only deeds in
@@ -86,7 +86,7 @@ impl Pier {
     /// # Errors
     ///
     /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
-    pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
+    pub fn transactions(&self) -> Result<BTreeMap<String, TransactionId>> {
         self.with(|epochs| self.shared.noted(epochs))
     }
 
@@ -156,8 +156,8 @@ impl Pier {
 }
 
 impl Shared {
-    /// The last transaction of each application, from the records of the pier and of each epoch.
-    fn noted(&self, epochs: &[OpenEpoch]) -> Result<BTreeMap<String, Noted>> {
+    /// The last transaction of each application: of the pier's own, and of each epoch.
+    fn noted(&self, epochs: &[OpenEpoch]) -> Result<BTreeMap<String, TransactionId>> {
         let mut all = Epochs::of(&self.options, &self.dir).desk().noted()?;
         for part in epochs {
             for (app, found) in part.book.transactions()? {
@@ -177,7 +177,6 @@ impl Shared {
             true => self.noted(epochs.last().map_or(&[], std::slice::from_ref))?,
             false => self.noted(epochs)?,
         };
-        let id = |Noted { version, query }| TransactionId { app: app.into(), query, version };
-        Ok({ known }.remove(app).map(id))
+        Ok({ known }.remove(app))
     }
 }

@@ -18,7 +18,7 @@ use crate::saving::{make_own_dir, sync_names};
 use crate::sidecar::{PRIVATE_MODE, lock_within};
 use crate::storage::{Access, LockAttempt, LockGuard};
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
+    self, Committed, Desk, Intent, Part, StagedJob, Target, Transaction, TransactionId,
 };
 
 /// How long to wait for another store's commit.
@@ -56,7 +56,7 @@ impl LedgerStore {
     /// # Errors
     ///
     /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
-    pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
+    pub fn transactions(&self) -> Result<BTreeMap<String, TransactionId>> {
         self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
     }
 

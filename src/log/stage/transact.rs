@@ -24,7 +24,7 @@ use crate::slice::part;
 use crate::storage::end_of_data;
 use crate::storage::{FileId, read_full};
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction, TransactionId,
+    self, Committed, Desk, Intent, Part, StagedJob, Target, Transaction, TransactionId,
 };
 
 /// Records of one task, staged for a commit of the job. Dropping an unfinished `Stage` removes the
@@ -88,7 +88,7 @@ impl<F: Format> Log<F> {
     }
 
     /// The last transaction of each application.
-    pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
+    pub fn transactions(&self) -> Result<BTreeMap<String, TransactionId>> {
         self.usable()?.desk().noted().map_err(|e| e.of(F::NAME))
     }
 

@@ -23,7 +23,7 @@ use crate::scan::framing::Frame;
 use crate::sidecar::{LockTimeout, WriterLock};
 use crate::storage::above;
 use crate::transaction::{
-    self, Committed, Desk, Intent, Noted, Part, StagedJob, Target, Transaction,
+    self, Committed, Desk, Intent, Part, StagedJob, Target, Transaction, TransactionId,
 };
 
 /// The limits of one append, in events and in bytes.
@@ -128,7 +128,7 @@ impl EventStore {
     /// # Errors
     ///
     /// Fails if the files of the transactions cannot be read or are damaged; see [Errors](crate#errors).
-    pub fn transactions(&self) -> Result<BTreeMap<String, Noted>> {
+    pub fn transactions(&self) -> Result<BTreeMap<String, TransactionId>> {
         self.usable()?.desk().noted().map_err(|e| e.of(FORMAT))
     }
 
