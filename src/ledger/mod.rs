@@ -38,7 +38,6 @@ pub use options::Envelope;
 pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};
 pub use record::{Position, Positions, Record};
 pub use store::LedgerStore;
-pub use store::tally::LedgerStats;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 
 pub(crate) type Files = crate::log::Chained<LedgerFormat>;

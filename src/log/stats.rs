@@ -22,6 +22,9 @@ pub struct Counters {
     dropped_files: AtomicU64,
     dropped_records: AtomicU64,
     dropped_bytes: AtomicU64,
+    rejected_records: AtomicU64,
+    rejected_bytes: AtomicU64,
+    quarantined_files: AtomicU64,
     latency: Vec<AtomicU64>,
 }
 
@@ -53,6 +56,12 @@ pub struct Stats {
     pub dropped_records: u64,
     /// Bytes in them.
     pub dropped_bytes: u64,
+    /// Records refused because the ledger was full, or too small even for them.
+    pub rejected_records: u64,
+    /// Bytes of the refused records.
+    pub rejected_bytes: u64,
+    /// Damaged files of a ledger moved to `.deedbook/quarantine/`.
+    pub quarantined_files: u64,
 }
 
 impl Stats {
@@ -81,6 +90,9 @@ impl Stats {
         self.dropped_files += other.dropped_files;
         self.dropped_records += other.dropped_records;
         self.dropped_bytes += other.dropped_bytes;
+        self.rejected_records += other.rejected_records;
+        self.rejected_bytes += other.rejected_bytes;
+        self.quarantined_files += other.quarantined_files;
         if self.sync_latency.is_empty() {
             self.sync_latency.clone_from(&other.sync_latency);
             return;
@@ -104,6 +116,9 @@ impl Default for Counters {
             dropped_files: zero(),
             dropped_records: zero(),
             dropped_bytes: zero(),
+            rejected_records: zero(),
+            rejected_bytes: zero(),
+            quarantined_files: zero(),
             latency: std::iter::repeat_with(zero).take(BUCKETS).collect(),
         }
     }
@@ -146,6 +161,17 @@ impl Counters {
         self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Count records that were refused for want of room.
+    pub fn rejected(&self, records: u64, bytes: u64) {
+        self.rejected_records.fetch_add(records, Ordering::Relaxed);
+        self.rejected_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Count a file that was moved away.
+    pub fn quarantined(&self) {
+        self.quarantined_files.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The present counts.
     pub fn read(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -164,6 +190,9 @@ impl Counters {
             dropped_files: read(&self.dropped_files),
             dropped_records: read(&self.dropped_records),
             dropped_bytes: read(&self.dropped_bytes),
+            rejected_records: read(&self.rejected_records),
+            rejected_bytes: read(&self.rejected_bytes),
+            quarantined_files: read(&self.quarantined_files),
         }
     }
 }

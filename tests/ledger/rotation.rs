@@ -66,9 +66,9 @@ fn batch_is_stored_like_single_appends() {
         }
         batched.append_batch(&batch).unwrap();
         assert_eq!(listing(&one, Path::new(DIR)), listing(&many, Path::new(DIR)));
-        assert_eq!(single.stats().log.records, 100);
-        assert_eq!(batched.stats().log.records, 100);
-        assert_eq!(batched.stats().log.bytes, single.stats().log.bytes);
+        assert_eq!(single.stats().records, 100);
+        assert_eq!(batched.stats().records, 100);
+        assert_eq!(batched.stats().bytes, single.stats().bytes);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
-use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage, LedgerStats};
+use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage};
 use deedbook::report::{
     Damage, Loss, OpenReport, PartReport, RepairReport, SalvageReport, SalvageRun, Verdict,
     VerifyReport,
@@ -327,8 +327,8 @@ report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {
     removed: bool = |file| file.removed,
 });
 
-report!(PyLedgerStats, "LedgerStats", LedgerStats, {
-    log: PyStats = |stats| (&stats.log).into(),
+report!(PyLedgerStats, "LedgerStats", Stats, {
+    log: PyStats = |stats| stats.into(),
     dropped_files: u64 = |stats| stats.dropped_files,
     dropped_events: u64 = |stats| stats.dropped_records,
     dropped_bytes: u64 = |stats| stats.dropped_bytes,

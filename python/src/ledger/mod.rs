@@ -15,7 +15,7 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use deedbook::ledger::{self, LedgerConfig, LedgerStats, Migration, Options};
+use deedbook::ledger::{self, LedgerConfig, Migration, Options};
 use deedbook::{Durability, Mode, OnCorrupt};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -436,7 +436,7 @@ impl PyLedger {
     fn stats(&self) -> PyLedgerStats {
         match &self.side {
             Side::Writer(store) => (&store.stats()).into(),
-            Side::Reader(_) => (&LedgerStats::default()).into(),
+            Side::Reader(_) => (&deedbook::Stats::default()).into(),
         }
     }
 

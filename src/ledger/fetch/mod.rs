@@ -191,7 +191,7 @@ impl Shared {
         self.give_back(&gate, [found.index]);
         drop(gate);
         if gone? && away == Away::Quarantined {
-            self.tally.quarantined();
+            self.counters.quarantined();
         }
         self.state().lower_held();
         Ok(())
@@ -220,7 +220,7 @@ impl Shared {
         let away = if item.quarantine { Away::Quarantined } else { Away::Removed };
         let gone = self.directory.put_away(gate, item.index, item.file, away)?;
         if gone && item.quarantine {
-            self.tally.quarantined();
+            self.counters.quarantined();
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ pub(super) mod durable;
 pub(super) mod open;
 pub(super) mod quota;
 pub(super) mod state;
-pub(super) mod tally;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -20,10 +19,9 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
-use crate::log::Counters;
+use crate::log::{Counters, Stats};
 use crate::storage::fork_generation;
 use state::State;
-use tally::{LedgerStats, Tally};
 
 /// A ledger: records kept in files until they were sent. Handles may be shared by threads; clones are
 /// the same handle.
@@ -79,7 +77,6 @@ pub(super) struct Shared {
     /// The thread for timed syncs.
     pub(super) background: OnceLock<Thread>,
     pub(super) counters: Counters,
-    pub(super) tally: Tally,
 }
 
 impl LedgerStore {
@@ -109,8 +106,8 @@ impl LedgerStore {
     }
 
     /// Counts since the opening of the handle.
-    pub fn stats(&self) -> LedgerStats {
-        self.shared.tally.read(&self.shared.counters)
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.read()
     }
 
     /// Bytes appended by this handle and not covered by a sync of its own: a power cut could lose

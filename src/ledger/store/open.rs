@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::durable::sync_every;
 use super::state::State;
-use super::tally::Tally;
 use crate::commit::GroupCommit;
 use crate::durability::Durability;
 use crate::error::Result;
@@ -62,7 +61,6 @@ impl LedgerStore {
             commits: GroupCommit::new(0),
             background: OnceLock::new(),
             counters: Counters::default(),
-            tally: Tally::default(),
             options,
         });
         if let Durability::Interval(interval) = shared.options.durability {

@@ -39,7 +39,7 @@ impl Shared {
         let Some(limit) = self.options.bytes_total_max else { return Ok(()) };
         let fits = |held: u64| held.saturating_add(bytes) <= limit;
         if !fits(0) {
-            self.tally.rejected(records, bytes);
+            self.counters.rejected(records, bytes);
             let message = format!("{} bytes at once, max_bytes={}", grouped(bytes), grouped(limit));
             return Err(Error::new(ErrorKind::TooLarge, message)
                 .of(FORMAT)
@@ -63,7 +63,7 @@ impl Shared {
         match fits(held.bytes) {
             true => Ok(()),
             false => {
-                self.tally.rejected(records, bytes);
+                self.counters.rejected(records, bytes);
                 let message = format!(
                     "the ledger is full: {} of max_bytes={}, and {} bytes more",
                     grouped(held.bytes),

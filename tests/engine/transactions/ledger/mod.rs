@@ -100,7 +100,7 @@ fn committed_files_get_indexes_by_partition_and_part() {
     assert!(store.staged().unwrap().is_empty(), "also the attempt that is not committed");
     store.append(b"after").unwrap();
     assert_eq!(read(&sim).last().unwrap(), &(5, "after".to_string()));
-    assert_eq!(store.stats().log.records, 4 + 5 + 1);
+    assert_eq!(store.stats().records, 4 + 5 + 1);
 }
 
 #[test]
