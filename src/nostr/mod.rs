@@ -29,7 +29,6 @@ pub use bytes::event::{Event, EventRef, Flags, Id, Location};
 #[doc(hidden)]
 pub use bytes::names::{Names, recover};
 pub use bytes::tags::{Tag, TagsRef};
-pub use damage::rescue::DamagedPart;
 pub(crate) use damage::vouching::stop_vouching;
 pub use index::filter::Filter;
 #[doc(hidden)]
@@ -40,11 +39,10 @@ pub use index::lookup::{Change, Index};
 pub use index::query::Query as Places;
 #[doc(hidden)]
 pub use log::wal;
-pub use mend::check::{Census, Fault, PartReport, VerifyReport};
+pub use mend::check::{Census, PartReport, VerifyReport};
 pub use mend::repair::RepairReport;
 pub use mend::salvage::SalvageReport;
 pub use pages::options::{History, Options};
-pub use pages::segment::PageDamage;
 pub use store::append::Outcome;
 pub use store::handle::EventStore;
 pub use store::opened::OpenReport;

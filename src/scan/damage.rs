@@ -1,5 +1,9 @@
 //! Damage, a reader's reaction, and the verdicts on a log's end.
 
+#[cfg(feature = "nostr")]
+use std::ops::Range;
+use std::path::PathBuf;
+
 /// How a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -54,4 +58,22 @@ pub struct Damage {
     pub first_lost: Option<u64>,
     /// How many records are lost, where it is known.
     pub records_lost: Option<u64>,
+    /// Of an event store's pages: the segment. The bytes are of its file.
+    pub segment: Option<u32>,
+    /// Of an event store: the file or the directory, where a check names one. The bytes are of this file.
+    pub path: Option<PathBuf>,
+}
+
+impl Damage {
+    /// Damage of some bytes of a file.
+    #[cfg(feature = "nostr")]
+    pub(crate) fn of_file(path: impl Into<PathBuf>, bytes: Range<u64>, reason: String) -> Self {
+        Self {
+            offset: bytes.start,
+            end: bytes.end,
+            reason,
+            path: Some(path.into()),
+            ..Self::default()
+        }
+    }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::nostr::{
-    BadLine, Census, CompactionReport, DamagedPart, ExportReport, Fault, Fragmentation,
-    ImportReport, Location, OpenReport, Outcome, PageDamage, PartReport, RepairReport,
-    SalvageReport, VerifyReport,
+    BadLine, Census, CompactionReport, ExportReport, Fragmentation, ImportReport, OpenReport,
+    Outcome, PartReport, RepairReport, SalvageReport, VerifyReport,
 };
+use deedbook::report::Damage;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -89,19 +89,15 @@ report!(PyExportReport, "ExportReport", ExportReport, {
     lossy: u64 = |report| report.lossy,
 });
 
-report!(PyEventFault, "EventFault", Fault, {
-    location: Place = |fault| place_of(fault.location),
-    end: u32 = |fault| fault.end,
+report!(PyEventFault, "EventFault", Damage, {
+    location: Place = |fault| (fault.segment.unwrap_or_default(), fault.offset as u32),
+    end: u32 = |fault| fault.end as u32,
     reason: String = |fault| fault.reason.clone(),
 });
 
 /// Damage skipped by a walk.
-pub fn passed_over(damage: &[(u32, PageDamage)]) -> Vec<PyEventFault> {
-    let fault = |(segment, damage): &(u32, PageDamage)| {
-        let PageDamage { offset, end, reason } = damage.clone();
-        PyEventFault::from(&Fault { location: Location { segment: *segment, offset }, end, reason })
-    };
-    damage.iter().map(fault).collect()
+pub fn passed_over(damage: &[Damage]) -> Vec<PyEventFault> {
+    damage.iter().map(PyEventFault::from).collect()
 }
 
 /// As for logs that note a loss: the size of a store's loss is unknown.
@@ -127,7 +123,7 @@ report!(PyEventStoreReport, "EventStoreReport", VerifyReport, {
     lossy: u64 = |report| report.lossy,
     faults: u64 = |report| report.faults,
     damages: Vec<PyEventFault> =
-        |report| report.first_faults.iter().map(PyEventFault::from).collect(),
+        |report| passed_over(&report.first_faults),
     log_damages: Vec<PyDamagedPart> = |report| damaged(&report.log_damages),
     is_loss: bool = |report| report.is_loss,
     noted: bool = |report| report.noted,
@@ -173,14 +169,14 @@ report!(PyEventStoreOpening, "EventStoreOpening", OpenReport, {
     is_loss: bool = |opening| opening.is_loss,
 });
 
-report!(PyDamagedPart, "DamagedPart", DamagedPart, {
-    path: FsPath = |damage| damage.path.clone().into(),
+report!(PyDamagedPart, "DamagedPart", Damage, {
+    path: FsPath = |damage| damage.path.clone().unwrap_or_default().into(),
     offset: u64 = |damage| damage.offset,
     end: u64 = |damage| damage.end,
     reason: String = |damage| damage.reason.clone(),
 });
 
-pub fn damaged(damages: &[DamagedPart]) -> Vec<PyDamagedPart> {
+pub fn damaged(damages: &[Damage]) -> Vec<PyDamagedPart> {
     damages.iter().map(PyDamagedPart::from).collect()
 }
 

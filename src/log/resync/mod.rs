@@ -118,6 +118,7 @@ pub fn resync<F: Framing>(
         next_proved: intact && goes_on.is_some_and(|next| next.proved),
         first_lost: ordinal,
         records_lost: lost,
+        ..Damage::default()
     };
     let counted = |next: &Next| {
         let lost = next.lost.or(lost);
@@ -155,6 +156,7 @@ fn at_unlinked<F: Framing>(stretch: Stretch<'_, F>, bad: &Bad, name: &str) -> Re
         next_proved: true,
         first_lost: ordinal,
         records_lost: lost,
+        ..Damage::default()
     };
     let found = ordinal.zip(lost).and_then(|(ordinal, lost)| ordinal.checked_add(lost));
     Resync { damage: Some(damage), next: Some((at, found)), ..Resync::default() }

@@ -17,7 +17,7 @@ use crate::nostr::index::filter::Filter;
 use crate::nostr::pages::on_all_cores::{cores, in_threads};
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::walk::Seen;
-use crate::nostr::store::read::Events;
+use crate::nostr::store::read::{Events, with_segment};
 use crate::scan::Damage;
 
 /// A batch ends after so many bytes of events without a match, so that the caller regains control.
@@ -247,14 +247,8 @@ impl Reader {
     }
 
     fn new_damages(&mut self) -> Vec<Damage> {
-        let found = self.events.damage().iter().skip(self.noted);
-        let found = found.map(|(segment, damage)| Damage {
-            offset: damage.offset.into(),
-            end: damage.end.into(),
-            reason: format!("segment {segment}: {}", damage.reason),
-            ..Damage::default()
-        });
-        let found: Vec<Damage> = found.collect();
+        let found = self.events.damage().iter().skip(self.noted).cloned();
+        let found: Vec<Damage> = found.map(with_segment).collect();
         self.noted += found.len();
         found
     }

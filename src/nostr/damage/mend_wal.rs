@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::belonging::Belonging;
 use super::checked_log::{ends_before, no_log};
-use super::rescue::{DamagedPart, LogFile, LogState};
+use super::rescue::{LogFile, LogState};
 use super::witnesses::Expected;
 use crate::error::{Error, Result};
 use crate::log::Repair;
@@ -26,8 +26,8 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::segments::Segments;
 use crate::saving::{make_own_dir, rewrite, save_tail};
-use crate::scan::Verdict;
 use crate::scan::framing::Framing as _;
+use crate::scan::{Damage, Verdict};
 use crate::sidecar::{refuse_linked, sidecar_dir};
 use crate::slice::part_mut;
 use crate::storage::segmented::remove;
@@ -39,7 +39,7 @@ type Place = (usize, u64);
 /// The changes that make the files of a log usable again.
 #[derive(Debug, Default)]
 pub struct LogPlan {
-    pub damages: Vec<DamagedPart>,
+    pub damages: Vec<Damage>,
     pub cut_bytes: u64,
     pub cut_events: u64,
     pub is_loss: bool,
@@ -96,12 +96,8 @@ impl LogPlan {
                 let follows = |(last, first): (Lsn, Lsn)| first.0 == last.0 + 1;
                 if number != number_before + 1 || !last_before.zip(first).is_none_or(follows) {
                     wrong.push(((at, 0), true));
-                    plan.damages.push(DamagedPart {
-                        path: log.path.clone(),
-                        offset: 0,
-                        end: 0,
-                        reason: "entries before the first one are missing".into(),
-                    });
+                    let reason = "entries before the first one are missing".into();
+                    plan.damages.push(Damage::of_file(&log.path, 0..0, reason));
                 }
             }
             before = Some((number, last));
@@ -128,25 +124,25 @@ impl LogPlan {
             wrong.push(((0, 0), true));
             let reason =
                 format!("entries before lsn {begins} are missing, and no checkpoint covers them");
-            plan.damages.push(DamagedPart { path: log.path.clone(), offset: 0, end: 0, reason });
+            plan.damages.push(Damage::of_file(&log.path, 0..0, reason));
         }
         let newest = logs.iter().filter_map(|log| log.number).max();
         for (path, error) in lost_files(&*options.storage, dir, newest)? {
             wrong.push(((logs.len(), 0), true));
             let reason = error.message().to_owned();
-            plan.damages.push(DamagedPart { path: path.clone(), offset: 0, end: 0, reason });
+            plan.damages.push(Damage::of_file(&path, 0..0, reason));
             plan.lost.push(path);
         }
         if logs.is_empty() && plan.lost.is_empty() && known > Lsn(0) {
             wrong.push(((0, 0), true));
             let (path, reason) = (dir.join(file_name(0)), no_log(manifest));
-            plan.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+            plan.damages.push(Damage::of_file(path, 0..0, reason));
         }
         let is_older = !logs.is_empty() && known > seen;
         if let Some(log) = logs.last().filter(|_| is_older) {
             wrong.push(((0, 0), true));
             let reason = ends_before(Lsn(seen.0 + 1), manifest);
-            plan.damages.push(DamagedPart { path: log.path.clone(), offset: 0, end: 0, reason });
+            plan.damages.push(Damage::of_file(&log.path, 0..0, reason));
         }
         let from = checkpoint.map_or((0, 0), |(place, _)| place);
         plan.cut = wrong.iter().map(|(place, _)| *place).filter(|place| *place >= from).min();

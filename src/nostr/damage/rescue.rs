@@ -18,7 +18,7 @@ use crate::nostr::pages::segments::{Segments, parse_name};
 use crate::nostr::pages::walk::Forward;
 use crate::scan::framing::Frame as _;
 use crate::scan::search::find_intact;
-use crate::scan::{Scanned, Scanner, Verdict};
+use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::sidecar::Loss;
 use crate::storage::{Access, File};
 
@@ -29,27 +29,13 @@ const PAGE_BYTES: [u32; 7] = [4096, 8192, 16_384, 2048, 1024, 32_768, 65_536];
 /// The mark in the name of a file with cut bytes.
 const CUT: &str = ".cut-";
 
-/// A stretch of a file without an intact part.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DamagedPart {
-    /// The file.
-    pub path: PathBuf,
-    /// The first byte.
-    pub offset: u64,
-    /// The byte after the last.
-    pub end: u64,
-    /// The error, with both values.
-    pub reason: String,
-}
-
 /// A file of pages.
 #[derive(Debug)]
 pub struct Pages {
     pub id: u32,
     pub segment: Segment,
     /// The error of an invalid header.
-    pub header_damage: Option<DamagedPart>,
+    pub header_damage: Option<Damage>,
     /// Whether the file is the cut end of a segment.
     is_cut: bool,
 }
@@ -65,7 +51,7 @@ pub struct LogFile {
 /// The facts about a file of the write-ahead log apart from its entries.
 #[derive(Debug, Default)]
 pub struct LogState {
-    pub damages: Vec<DamagedPart>,
+    pub damages: Vec<Damage>,
     /// The state of the file's end, if the file has a header.
     pub verdict: Option<Verdict>,
     /// The byte after the entries before any damage.
@@ -154,7 +140,7 @@ impl Pages {
         };
         let Some(segment) = guess(options, id, path, false)? else { return Ok(None) };
         let end = segment.header().page_bytes.into();
-        let header_damage = Some(DamagedPart { path: path.into(), offset: 0, end, reason });
+        let header_damage = Some(Damage::of_file(path, 0..end, reason));
         Ok(Some(Self { id, segment, header_damage, is_cut: false }))
     }
 
@@ -171,10 +157,8 @@ impl Pages {
         }
     }
 
-    pub fn damaged(&self, damage: PageDamage) -> DamagedPart {
-        let PageDamage { offset, end, reason } = damage;
-        let path = self.segment.path().into();
-        DamagedPart { path, offset: offset.into(), end: end.into(), reason }
+    pub fn damaged(&self, damage: PageDamage) -> Damage {
+        Damage { path: Some(self.segment.path().into()), ..damage.of(self.id) }
     }
 }
 
@@ -246,12 +230,7 @@ impl LogFile {
         }
         let Findings { verdict, extent, .. } = &found.findings;
         let damages = all_damages(&found, records.damages()).into_iter();
-        let damages = damages.map(|damage| DamagedPart {
-            path: self.path.clone(),
-            offset: damage.offset,
-            end: damage.end,
-            reason: damage.reason,
-        });
+        let damages = damages.map(|damage| Damage { path: Some(self.path.clone()), ..damage });
         Ok(LogState {
             damages: damages.collect(),
             verdict: Some(*verdict),
@@ -285,7 +264,7 @@ impl LogFile {
             let (path, reason) = (self.path.clone(), why.message().to_owned());
             let acknowledged = why.kind() == ErrorKind::LostRecords;
             state.loss = acknowledged.then_some(Loss { records: 0, first: 0, offset: 0 });
-            state.damages.push(DamagedPart { path, offset: 0, end, reason });
+            state.damages.push(Damage::of_file(path, 0..end, reason));
         }
         let codec = Codec::new(options.wal().data_bytes_max);
         // A file with cut bytes may begin with an entry.

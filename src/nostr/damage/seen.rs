@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::belonging::Belonging;
-use super::rescue::{DamagedPart, Pages};
+use super::rescue::Pages;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::page::Header;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::{Segments, parse_name};
+use crate::scan::Damage;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage};
 
@@ -23,15 +24,15 @@ pub(crate) struct Seen {
     /// The ids of the intact events, which stay.
     pub ids: HashSet<Id>,
     /// The damaged pages.
-    pub damages: Vec<DamagedPart>,
+    pub damages: Vec<Damage>,
     /// The size of the damaged pages.
     pub cut_bytes: u64,
     /// The number of damaged parts with events from before a checkpoint.
     pub lost: u64,
     /// Errors in the headers of segments, and the right values.
-    pub headers: Vec<(Option<Header>, DamagedPart)>,
+    pub headers: Vec<(Option<Header>, Damage)>,
     /// Segments that are copies of others, by header and events.
-    pub doubles: Vec<(u32, DamagedPart)>,
+    pub doubles: Vec<(u32, Damage)>,
 }
 
 impl Seen {
@@ -83,18 +84,19 @@ impl Seen {
     fn take_doubles_out(&mut self, options: &Options) -> Result<()> {
         let mut doubles = Vec::new();
         for (number, (_, damage)) in self.headers.iter().enumerate() {
-            let Ok(copy) = Segment::open(&*options.storage, &damage.path, Access::Read) else {
+            let Some(path) = &damage.path else { continue };
+            let Ok(copy) = Segment::open(&*options.storage, path, Access::Read) else {
                 continue;
             };
             let of = copy.header().segment;
-            let name = damage.path.file_name().and_then(|name| parse_name(name.to_str()?));
+            let name = path.file_name().and_then(|name| parse_name(name.to_str()?));
             let Some(id) = name.filter(|id| *id != of) else { continue };
             let segments = [id, of].map(|id| self.segments.by_id.get(&id));
             let [Some(one), Some(other)] = segments else { continue };
             let (one, other) = (ids_of(&one.segment)?, ids_of(&other.segment)?);
             if !one.is_empty() && one.is_subset(&other) {
                 let reason = format!("a copy of segment {of}, its name says {id}");
-                doubles.push((number, id, DamagedPart { reason, ..damage.clone() }));
+                doubles.push((number, id, Damage { reason, ..damage.clone() }));
             }
         }
         for (number, id, damage) in doubles.into_iter().rev() {

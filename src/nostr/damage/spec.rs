@@ -55,7 +55,7 @@ pub fn cut_log(options: &Options, dir: &Path) -> Result<Option<(OpenReport, Writ
     }
     let saved = mend_wal::mend(options, &wal_dir, &there, &plan)?;
     let (cut_bytes, cut_events) = (plan.cut_bytes, plan.cut_events);
-    let (path, reason) = (first.path.display(), &first.reason);
+    let (path, reason) = (first.path.as_deref().unwrap_or(dir).display(), &first.reason);
     match saved.is_empty() {
         true => lines::warn(format_args!(
             "the store goes on without what is missing of its write-ahead log ({path}: {reason})"

@@ -153,5 +153,6 @@ pub fn not_following(expected: Lsn, found: Lsn) -> Damage {
         next_proved: true,
         first_lost: Some(expected.0),
         records_lost: found.0.checked_sub(expected.0),
+        ..Damage::default()
     }
 }

@@ -7,17 +7,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Split, note_check};
 use crate::nostr::bulk::import::Check;
 use crate::nostr::bulk::split::{open_part, ranges};
-use crate::nostr::bytes::event::{EventRef, Flags, Id, Location};
+use crate::nostr::bytes::event::{EventRef, Flags, Id};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;
 use crate::nostr::bytes::signature;
-use crate::nostr::damage::rescue::DamagedPart;
 use crate::nostr::pages::on_all_cores::on_all_cores;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Record, Segment};
 use crate::nostr::store::handle::EventStore;
-use crate::nostr::store::read::Include;
+use crate::nostr::store::read::{Include, with_segment};
 use crate::scan::{Damage, OnCorrupt};
 use crate::sidecar::sidecar_dir;
 
@@ -29,17 +28,6 @@ const PART_BYTES: u64 = 8 << 20;
 const PROGRESS_EVENTS: u64 = 1024;
 /// A day, seconds.
 const DAY: u32 = 86_400;
-
-/// A damaged place or a wrong event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The start of the damage.
-    pub location: Location,
-    /// The byte of the segment's file after the damage.
-    pub end: u32,
-    /// The error, with both values.
-    pub reason: String,
-}
 
 /// The result of verifying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,11 +49,11 @@ pub struct VerifyReport {
     pub lossy: u64,
     /// Damaged places and wrong events.
     pub faults: u64,
-    /// The first 1,000 faults in the segments.
-    pub first_faults: Vec<Fault>,
+    /// The first 1,000 faults in the segments: damaged pages, and wrong events.
+    pub first_faults: Vec<Damage>,
     /// Damage in the write-ahead log. It may prevent an opening for writing until a repair removes
     /// the damage.
-    pub log_damages: Vec<DamagedPart>,
+    pub log_damages: Vec<Damage>,
     /// Whether acknowledged events are missing. A repair or an opening with `Recovery::Spec` noted
     /// the loss, or pages are missing. A noted loss is no fault of the remaining events; missing
     /// pages are a fault.
@@ -74,7 +62,7 @@ pub struct VerifyReport {
     /// refused until a repair, or until a check finds no damage. A check of a part notes nothing.
     pub noted: bool,
     /// The first damaged page, during the check.
-    damaged_page: Option<Fault>,
+    damaged_page: Option<Damage>,
 }
 
 /// The result of verifying a part.
@@ -107,10 +95,10 @@ impl VerifyReport {
         self.first_faults.extend(next.first_faults.into_iter().take(room));
     }
 
-    fn add(&mut self, location: Location, end: u32, reason: String) {
+    fn add(&mut self, segment: u32, fault: PageDamage) {
         self.faults += 1;
         if self.first_faults.len() < FAULTS_KEPT {
-            self.first_faults.push(Fault { location, end, reason });
+            self.first_faults.push(fault.of(segment));
         }
     }
 }
@@ -129,8 +117,8 @@ pub struct Census {
     pub days: BTreeMap<u32, u64>,
     /// Tags by name.
     pub tags: BTreeMap<String, u64>,
-    /// The skipped damage, with the numbers of the segments.
-    pub damage: Vec<(u32, PageDamage)>,
+    /// The skipped damage.
+    pub damage: Vec<Damage>,
 }
 
 impl EventStore {
@@ -199,17 +187,12 @@ impl EventStore {
         report.faults += report.log_damages.len() as u64;
         progress.end()?;
         let damaged = report.damaged_page.take();
-        report.noted = self.note(damaged.as_ref());
+        report.noted = self.note(damaged);
         Ok(report)
     }
 
-    fn note(&self, found: Option<&Fault>) -> bool {
-        let found = found.map(|Fault { location, end, reason }| Damage {
-            offset: location.offset.into(),
-            end: (*end).into(),
-            reason: format!("segment {}: {reason}", location.segment),
-            ..Damage::default()
-        });
+    fn note(&self, found: Option<Damage>) -> bool {
+        let found = found.map(with_segment);
         let (storage, sidecar) = (&*self.shared.options.storage, sidecar_dir(&self.shared.dir));
         note_check(storage, &sidecar, found.as_ref(), false)
     }
@@ -305,6 +288,11 @@ impl Census {
     }
 }
 
+/// A wrong event, as damage of its pages.
+fn of_event(found: &Record<'_>, reason: String) -> PageDamage {
+    PageDamage { offset: found.offset, end: found.end, reason }
+}
+
 /// The first 8 bytes of an id.
 fn short(id: Id) -> u64 {
     id.0.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
@@ -327,19 +315,17 @@ impl VerifyReport {
             let (begin, end) = match found {
                 Found::Record(found) if found.offset >= to => break,
                 Found::Record(found) => {
-                    let at = Location { segment: id, offset: found.offset };
                     if self.count(&found.event) && !is_new(found.event.id) {
                         let reason = format!("event {} is stored twice", found.event.id);
-                        self.add(at, found.end, reason);
+                        self.add(id, of_event(&found, reason));
                     }
-                    self.check(at, &found, check, &mut scratch);
+                    self.check(id, &found, check, &mut scratch);
                     (found.offset, found.end)
                 }
-                Found::Damage(PageDamage { offset, end, reason }) => {
-                    let location = Location { segment: id, offset };
-                    let fault = Fault { location, end, reason: reason.clone() };
-                    self.damaged_page.get_or_insert(fault);
-                    self.add(location, end, reason);
+                Found::Damage(damage) => {
+                    let (offset, end) = (damage.offset, damage.end);
+                    self.damaged_page.get_or_insert_with(|| damage.clone().of(id));
+                    self.add(id, damage);
                     (offset, end)
                 }
             };
@@ -360,20 +346,20 @@ impl VerifyReport {
         event.flags.is_live()
     }
 
-    fn check(&mut self, at: Location, found: &Record<'_>, check: Check, scratch: &mut Vec<u8>) {
-        let (event, end) = (&found.event, found.end);
+    fn check(&mut self, id: u32, found: &Record<'_>, check: Check, scratch: &mut Vec<u8>) {
+        let event = &found.event;
         if check == Check::None {
             return;
         }
         self.recovered += u64::from(found.is_recovered);
         self.lossy += u64::from(event.flags.contains(Flags::LOSSY));
         if let Err(error) = event.check_id(scratch) {
-            return self.add(at, end, error.message().to_owned());
+            return self.add(id, of_event(found, error.message().to_owned()));
         }
         if check == Check::Signature
             && let Err(error) = signature::check(event.id, &event.pubkey, &event.sig)
         {
-            self.add(at, end, error.message().to_owned());
+            self.add(id, of_event(found, error.message().to_owned()));
         }
     }
 }
@@ -382,16 +368,15 @@ impl EventStore {
     /// Read the whole store in a directory, and refuse any damage.
     pub(crate) fn refuse_damage(&self, dir: &Path) -> Result<()> {
         let report = self.verify(Check::Id)?;
-        let of_page = |Fault { location: at, reason, .. }: Fault| {
-            (u64::from(at.offset), format!("segment {}: {reason}", at.segment))
+        let of_log = |damage: Damage| {
+            let path = damage.path.clone().unwrap_or_default();
+            Damage { reason: format!("{}: {}", path.display(), damage.reason), ..damage }
         };
-        let of_log =
-            |part: DamagedPart| (part.offset, format!("{}: {}", part.path.display(), part.reason));
-        let mut faults = report.first_faults.into_iter().map(of_page);
+        let mut faults = report.first_faults.into_iter().map(with_segment);
         let mut damages = report.log_damages.into_iter().map(of_log);
         match faults.next().or_else(|| damages.next()) {
             None => Ok(()),
-            Some((offset, reason)) => {
+            Some(Damage { offset, reason, .. }) => {
                 Err(Error::new(ErrorKind::Corrupt, reason).at(dir).offset_at(offset))
             }
         }

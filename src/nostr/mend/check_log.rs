@@ -9,12 +9,13 @@ use crate::interrupt::asking;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::LogPlan;
-use crate::nostr::damage::rescue::{DamagedPart, Files, LogFile};
+use crate::nostr::damage::rescue::{Files, LogFile};
 use crate::nostr::damage::witnesses::{Expected, reason, reason_of_later, unstored};
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::open::look::{READER_TRIES, beyond_log};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared};
+use crate::scan::Damage;
 use crate::storage::Access;
 
 impl EventStore {
@@ -24,7 +25,7 @@ impl EventStore {
     /// # Errors
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
-    pub fn verify_log(&self) -> Result<Vec<DamagedPart>> {
+    pub fn verify_log(&self) -> Result<Vec<Damage>> {
         let shared = self.usable()?;
         let check = shared.options.lock_timeout.check();
         asking(check, &shared.dir, || shared.look_at_log()).map_err(|error: Error| error.of(FORMAT))
@@ -34,7 +35,7 @@ impl EventStore {
 impl Shared {
     /// Repeat the check until two checks agree, because a writer may create and remove files
     /// meanwhile. After the last try, the common part of the last two checks counts.
-    fn look_at_log(&self) -> Result<Vec<DamagedPart>> {
+    fn look_at_log(&self) -> Result<Vec<Damage>> {
         let mut before = None;
         for tried in 1..READER_TRIES {
             match self.log_damages() {
@@ -52,7 +53,7 @@ impl Shared {
         Ok(found)
     }
 
-    fn log_damages(&self) -> Result<Vec<DamagedPart>> {
+    fn log_damages(&self) -> Result<Vec<Damage>> {
         // Read the manifest before the list of files: a log begun later is not expected.
         let manifest = self.state().manifest.clone();
         let logs = Files::list(&self.options, &self.dir)?.logs;
@@ -66,7 +67,7 @@ impl Shared {
 
     /// The report about events from before the log's last checkpoint that no segment has. An
     /// opening for writing has checked already.
-    fn only_logged(&self, plan: &LogPlan, logs: &[LogFile]) -> Result<Option<DamagedPart>> {
+    fn only_logged(&self, plan: &LogPlan, logs: &[LogFile]) -> Result<Option<Damage>> {
         if self.wal.is_some() {
             return Ok(None);
         }
@@ -84,7 +85,7 @@ impl Shared {
             return Ok(Some(beyond));
         }
         if let Some((path, reason)) = belonging.foreign(&segments) {
-            return Ok(Some(DamagedPart { path, offset: 0, end: 0, reason }));
+            return Ok(Some(Damage::of_file(path, 0..0, reason)));
         }
         let expected = Expected::beyond_manifest(&belonging.manifest, &segments, plan.checkpoint);
         let logged = plan.only_in_log(&self.options, logs, &expected, &HashSet::new())?;
@@ -96,6 +97,6 @@ impl Shared {
             (0, count) => reason_of_later(count, plan.checkpoint),
             (count, _) => reason(count, plan.checkpoint),
         };
-        Ok(Some(DamagedPart { path: segments.dir, offset: 0, end: 0, reason }))
+        Ok(Some(Damage::of_file(segments.dir, 0..0, reason)))
     }
 }

@@ -20,7 +20,7 @@ use crate::log::Repair;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{self, LogPlan};
-use crate::nostr::damage::rescue::{DamagedPart, Files};
+use crate::nostr::damage::rescue::Files;
 use crate::nostr::damage::seen::{Seen, forget_imports};
 use crate::nostr::damage::witnesses::{Expected, reason, reason_of_later};
 use crate::nostr::log::entry::WAL_NAME;
@@ -32,6 +32,7 @@ use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::drop_index;
 use crate::saving::save_part;
+use crate::scan::Damage;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
 
@@ -43,7 +44,7 @@ pub struct RepairReport {
     pub path: PathBuf,
     /// The damaged parts of the files, and the parts of the write-ahead log that a cut removes with
     /// them.
-    pub damages: Vec<DamagedPart>,
+    pub damages: Vec<Damage>,
     /// Bytes removed from files; in a dry run, bytes to be removed.
     pub cut_bytes: u64,
     /// Intact events in a cut part of the write-ahead log that the segments lack.
@@ -118,19 +119,19 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     let foreign = belonging.foreign(&seen.segments);
     report.is_loss =
         is_page_lost || !report.lost_segments.is_empty() || plan.is_loss || foreign.is_some();
-    let of_foreign = |(path, reason)| DamagedPart { path, offset: 0, end: 0, reason };
+    let of_foreign = |(path, reason)| Damage::of_file(path, 0..0, reason);
     report.damages.extend(foreign.map(of_foreign));
     report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
     report.damages.extend(plan.damages.iter().cloned());
     if !only.is_empty() {
         // Opening appends the events again.
         let (path, reason) = (seen.segments.dir.clone(), reason(only.len(), plan.checkpoint));
-        report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+        report.damages.push(Damage::of_file(path, 0..0, reason));
     } else {
         let left_out = plan.left_out(&belonging, &seen.segments, &copies);
         let later = plan.only_in_log(options, &files.logs, &left_out, &seen.ids)?.len();
         let (path, reason) = (seen.segments.dir.clone(), reason_of_later(later, plan.checkpoint));
-        let part = DamagedPart { path, offset: 0, end: 0, reason };
+        let part = Damage::of_file(path, 0..0, reason);
         report.damages.extend(Some(part).filter(|_| later > 0));
     }
     report.cut_bytes += plan.cut_bytes;
@@ -158,10 +159,8 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     if report.is_loss || !report.damages.is_empty() {
         forget_imports(storage, &sidecar)?;
     }
-    for (path, header) in seen
-        .headers
-        .iter()
-        .filter_map(|(header, damage)| header.map(|header| (&damage.path, header)))
+    for (path, header) in
+        seen.headers.iter().filter_map(|(header, damage)| damage.path.as_ref().zip(*header))
     {
         let mut segment = Segment::open_as(storage, path, Access::Write, header)?;
         let (page, mode) = (0..u64::from(header.page_bytes), options.file_mode);
@@ -169,7 +168,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
         segment.write_header(segment.count(0)?, 0)?;
         segment.sync()?;
     }
-    for (_, DamagedPart { path, .. }) in &seen.doubles {
+    for path in seen.doubles.iter().filter_map(|(_, damage)| damage.path.as_ref()) {
         report.saved.push(mend_wal::put_aside(options, &seen.segments.dir, path)?);
     }
     if plan.cuts() {

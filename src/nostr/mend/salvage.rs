@@ -22,7 +22,7 @@ use crate::nostr::bytes::record::{self, RECORD_BYTES_MAX};
 use crate::nostr::bytes::{names, policy};
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{LogPlan, may_name};
-use crate::nostr::damage::rescue::{DamagedPart, Files, Pages};
+use crate::nostr::damage::rescue::{Files, Pages};
 use crate::nostr::damage::witnesses::{Expected, reason, reason_of_later};
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::log::entry::{Entry, Lsn};
@@ -33,6 +33,7 @@ use crate::nostr::store::append::Outcome;
 use crate::nostr::store::handle::EventStore;
 use crate::nostr::store::opened::Tail;
 use crate::nostr::store::records::Records;
+use crate::scan::Damage;
 use crate::storage::located;
 
 /// The size of one write of copied records.
@@ -63,7 +64,7 @@ pub struct SalvageReport {
     /// Missing segments, by the manifest or by the numbers of the others.
     pub lost_segments: Vec<u32>,
     /// The damaged parts of the files.
-    pub damages: Vec<DamagedPart>,
+    pub damages: Vec<Damage>,
     /// Size of the files read, bytes.
     pub source_bytes: u64,
     /// Events of the segments whose id is not the hash of their content.
@@ -259,7 +260,7 @@ impl Copying<'_> {
                 count => reason(count, logged.checkpoint),
             };
             let path = segments.dir.clone();
-            self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+            self.report.damages.push(Damage::of_file(path, 0..0, reason));
         }
         self.report.uncertain += self.write_doubtful()?;
         let tail = Tail { last: self.store.locations(&self.last)?, flagged: Vec::new() };
@@ -278,13 +279,13 @@ impl Copying<'_> {
         let copies = match belonging.copies(segments) {
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 let (path, reason) = (segments.dir.clone(), error.message().to_owned());
-                self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+                self.report.damages.push(Damage::of_file(path, 0..0, reason));
                 Vec::new()
             }
             copies => copies?,
         };
         if let Some((path, reason)) = belonging.foreign(segments) {
-            self.report.damages.push(DamagedPart { path, offset: 0, end: 0, reason });
+            self.report.damages.push(Damage::of_file(path, 0..0, reason));
         }
         let gap = belonging.gap(segments, &copies, is_whole);
         self.report.lost_segments.extend(gap.map(|(id, _)| id));
@@ -370,7 +371,7 @@ impl Copying<'_> {
         let file = self.options.storage.open(path, crate::storage::Access::Read).map_err(failed)?;
         let end = file.len().map_err(failed)?;
         let reason = "no header of a segment, and no record for any size of pages".to_owned();
-        self.report.damages.push(DamagedPart { path: path.into(), offset: 0, end, reason });
+        self.report.damages.push(Damage::of_file(path, 0..end, reason));
         self.tell(end)
     }
 

@@ -12,7 +12,6 @@ use crate::nostr::bytes::event::{Flags, Id};
 use crate::nostr::bytes::page::PAGE_BYTES_READ;
 use crate::nostr::bytes::record;
 use crate::nostr::damage::belonging::Belonging;
-use crate::nostr::damage::rescue::DamagedPart;
 use crate::nostr::log::entry::{Entry, WAL_NAME};
 use crate::nostr::log::files::numbers;
 use crate::nostr::log::wal::EventWal;
@@ -21,7 +20,7 @@ use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::State;
 use crate::nostr::store::opened::OpenReport;
-use crate::scan::OnCorrupt;
+use crate::scan::{Damage, OnCorrupt};
 use crate::sidecar::{Loss, sidecar_dir};
 use crate::storage::Access;
 
@@ -147,7 +146,7 @@ pub fn beyond_log(
     dir: &Path,
     belonging: &Belonging,
     segments: &mut Segments,
-) -> Result<Option<DamagedPart>> {
+) -> Result<Option<Damage>> {
     let Some((_, from)) = belonging.vouches(segments, &[]) else { return Ok(None) };
     let stored = segments.active()?.segment.clone();
     go_on(options, dir, belonging, segments, true)?;
@@ -167,7 +166,7 @@ pub fn beyond_log(
                 "the write-ahead log lacks the event at byte {offset}; opening for writing saves the segment from there \
                  to byte {end}"
             );
-            return Ok(Some(DamagedPart { path: stored.path().to_owned(), offset, end, reason }));
+            return Ok(Some(Damage::of_file(stored.path(), offset..end, reason)));
         }
     }
     Ok(None)

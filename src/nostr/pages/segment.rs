@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::Mutex;
+use crate::scan::Damage;
 use crate::slice::part;
 use crate::storage::end_of_data;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
@@ -59,6 +60,15 @@ pub struct PageDamage {
     pub end: u32,
     /// The error of the first page, with both values.
     pub reason: String,
+}
+
+impl PageDamage {
+    /// The damage, for users.
+    pub(crate) fn of(self, segment: u32) -> Damage {
+        let Self { offset, end, reason } = self;
+        let (offset, end) = (offset.into(), end.into());
+        Damage { offset, end, reason, segment: Some(segment), ..Damage::default() }
+    }
 }
 
 /// A segment's file. The value holds no lock.
@@ -411,7 +421,12 @@ impl Segment {
 
     /// The error for damaged pages that a walk skipped.
     pub(crate) fn damaged(&self, damage: &PageDamage) -> Error {
-        self.error(ErrorKind::Corrupt, &damage.reason).offset_at(damage.offset.into())
+        self.error_at(damage.offset.into(), &damage.reason)
+    }
+
+    /// The error for damage at a byte.
+    pub(crate) fn error_at(&self, offset: u64, reason: &str) -> Error {
+        self.error(ErrorKind::Corrupt, reason).offset_at(offset)
     }
 
     fn error(&self, kind: ErrorKind, message: &str) -> Error {

@@ -12,7 +12,7 @@ use crate::nostr::bytes::policy::{counts, is_over};
 use crate::nostr::bytes::record::Parts;
 use crate::nostr::pages::segment::{PageDamage, Record, Segment};
 use crate::nostr::pages::walk::{Forward, Looker, Reverse as Backward, Seen, Step};
-use crate::scan::OnCorrupt;
+use crate::scan::{Damage, OnCorrupt};
 
 #[cfg(feature = "arrow")]
 mod parts;
@@ -109,6 +109,12 @@ fn stored(location: Location, event: &EventRef<'_>) -> StoredEvent {
     StoredEvent { event: event.to_event(), location, flags: event.flags }
 }
 
+/// The damage of a segment's pages with the segment in its reason.
+pub(crate) fn with_segment(damage: Damage) -> Damage {
+    let segment = damage.segment.unwrap_or_default();
+    Damage { reason: format!("segment {segment}: {}", damage.reason), ..damage }
+}
+
 /// A walk over all events. Ends after the first error.
 pub struct Events {
     segments: VecDeque<Segment>,
@@ -124,7 +130,7 @@ pub struct Events {
     is_whole: bool,
     sums: bool,
     searches: Searches,
-    damage: Vec<(u32, PageDamage)>,
+    damage: Vec<Damage>,
 }
 
 impl Debug for Events {
@@ -263,7 +269,7 @@ impl Events {
         if self.on_corrupt == OnCorrupt::Raise {
             return Err(segment.damaged(&damage));
         }
-        self.damage.push((segment.header().segment, damage));
+        self.damage.push(damage.of(segment.header().segment));
         Ok(())
     }
 
@@ -275,8 +281,8 @@ impl Events {
         Some((Location { segment, offset: seen.offset }, scan.looker()))
     }
 
-    /// The skipped damage so far, with the numbers of the segments.
-    pub fn damage(&self) -> &[(u32, PageDamage)] {
+    /// The skipped damage so far.
+    pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 }

@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deedbook::nostr::{PageDamage, RepairReport, SalvageReport};
+use deedbook::nostr::{RepairReport, SalvageReport};
+use deedbook::report::Damage;
 
 use tempfile::TempDir;
 
@@ -142,8 +143,13 @@ pub fn live_in(events: &Events) -> usize {
     events.values().filter(|(_, flags)| flags.is_live()).count()
 }
 
-/// The events of a walk that skips damage, and the damage.
-pub fn skipping(store: &EventStore) -> (Vec<Event>, Vec<(u32, PageDamage)>) {
+/// The location of damaged pages.
+pub fn location(damage: &Damage) -> Location {
+    Location { segment: damage.segment.unwrap(), offset: damage.offset as u32 }
+}
+
+/// The events that a walk gives which passes over damage, and that damage.
+pub fn skipping(store: &EventStore) -> (Vec<Event>, Vec<Damage>) {
     let mut walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
     let found = walk.by_ref().map(|found| found.unwrap().event).collect();
     (found, walk.damage().to_vec())

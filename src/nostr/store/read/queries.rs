@@ -12,7 +12,7 @@ use crate::nostr::bytes::policy::counts;
 use crate::nostr::index::filter::{Filter, Wanted};
 use crate::nostr::pages::segment::{PageDamage, Record};
 use crate::nostr::store::handle::{EventStore, State};
-use crate::scan::OnCorrupt;
+use crate::scan::{Damage, OnCorrupt};
 
 /// The number of events between two progress reports.
 const PROGRESS_EVENTS: u64 = 1024;
@@ -116,18 +116,18 @@ impl EventStore {
             }
         }
         match walk.damage().first() {
-            Some((segment, damage)) => {
-                seeded!(Err(self.damaged(*segment, damage)?), "hidden-event-is-absent" => Ok(None))
+            Some(damage) => {
+                seeded!(Err(self.damaged(damage)?), "hidden-event-is-absent" => Ok(None))
             }
             None => Ok(None),
         }
     }
 
-    fn damaged(&self, segment: u32, damage: &PageDamage) -> Result<Error> {
+    fn damaged(&self, damage: &Damage) -> Result<Error> {
         let state = self.usable()?.state();
-        let open = state.segments.by_id.get(&segment);
+        let open = damage.segment.and_then(|segment| state.segments.by_id.get(&segment));
         Ok(match open {
-            Some(open) => open.segment.damaged(damage),
+            Some(open) => open.segment.error_at(damage.offset, &damage.reason),
             None => Error::new(ErrorKind::Corrupt, &damage.reason).of(FORMAT),
         })
     }
@@ -137,11 +137,11 @@ impl EventStore {
 pub struct Query {
     events: VecDeque<StoredEvent>,
     on_corrupt: OnCorrupt,
-    damage: Vec<(u32, PageDamage)>,
+    damage: Vec<Damage>,
 }
 
 impl Query {
-    fn new(on_corrupt: OnCorrupt, damage: Vec<(u32, PageDamage)>) -> Self {
+    fn new(on_corrupt: OnCorrupt, damage: Vec<Damage>) -> Self {
         Self { events: VecDeque::new(), on_corrupt, damage }
     }
 
@@ -159,17 +159,17 @@ impl Query {
             {
                 let end = at.offset.saturating_add(state.segments.page_bytes(at.segment));
                 let reason = error.message().to_owned();
-                self.damage.push((at.segment, PageDamage { offset: at.offset, end, reason }));
+                self.damage.push(PageDamage { offset: at.offset, end, reason }.of(at.segment));
                 Ok(None)
             }
             Err(error) => Err(error.of(FORMAT)),
         }
     }
 
-    /// The skipped damage, with the numbers of the segments. A reader reports damage of the whole
+    /// The skipped damage. A reader reports damage of the whole
     /// store. A store open for appending reports the first pages of damaged events that the index
     /// has for the filters.
-    pub fn damage(&self) -> &[(u32, PageDamage)] {
+    pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 }

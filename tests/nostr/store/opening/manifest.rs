@@ -133,7 +133,7 @@ fn is_missed(on: &Options, id: u32, said: &str) {
     let reader = on.open(DIR, Mode::Read).unwrap();
     assert!(reader.opening().is_loss);
     let report = reader.verify(Check::Id).unwrap();
-    assert!(report.first_faults.iter().any(|fault| fault.location.segment == id), "{report:?}");
+    assert!(report.first_faults.iter().any(|fault| fault.segment == Some(id)), "{report:?}");
 }
 
 /// A store of many segments, some with flagged events, and the notes without flags.

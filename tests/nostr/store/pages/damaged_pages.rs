@@ -40,7 +40,7 @@ fn goes_on(dir: &Path, damaged: Location, left: &[Event], what: &str) {
     let store = on().open(dir, Mode::Append).unwrap_or_else(|e| panic!("{what}: {e:?}"));
     assert_eq!(live(&store), left, "{what}");
     let report = store.verify(Check::Id).unwrap();
-    let found: Vec<Location> = report.first_faults.iter().map(|fault| fault.location).collect();
+    let found: Vec<Location> = report.first_faults.iter().map(location).collect();
     assert_eq!((report.faults, found), (1, vec![damaged]), "{what}");
     stored(&store, &article("more", 90));
     store.close().unwrap();
@@ -189,8 +189,9 @@ fn queries_and_counts_skip_damage_only_on_request() {
         let passed = query.damage().to_vec();
         let found: Vec<Event> = query.map(|found| found.unwrap().event).collect();
         assert_eq!(found, std::slice::from_ref(&intact), "{mode:?}");
-        let [(segment, page)] = &passed[..] else { panic!("{mode:?}: {passed:?}") };
-        assert_eq!((*segment, page.offset, page.end), (0, damaged.offset, damaged.offset + 4096));
+        let [page] = &passed[..] else { panic!("{mode:?}: {passed:?}") };
+        let end = u64::from(damaged.offset) + 4096;
+        assert_eq!((page.segment, location(page), page.end), (Some(0), damaged, end));
         refused(store.census().err());
         let census = store.census_with(OnCorrupt::Skip, &mut |_| Ok(())).unwrap();
         assert_eq!((census.events, &census.damage), (1, &passed));

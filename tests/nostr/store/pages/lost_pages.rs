@@ -38,7 +38,7 @@ fn lost_pages_refuse_writers_and_readers_report_them() {
         let report = reader.verify(Check::Id).unwrap();
         let fault = &report.first_faults[0];
         assert_eq!((report.faults, report.live, report.bytes), (1, 2, 3 * PAGE as u64));
-        assert_eq!((fault.location, fault.end), (Location { segment: 0, offset: 12_288 }, 20_480));
+        assert_eq!((fault.segment, fault.offset, fault.end), (Some(0), 12_288, 20_480));
         let reason = "pages are missing from byte 12288, events were stored up to 20480";
         assert_eq!(fault.reason, reason);
         let walks = [

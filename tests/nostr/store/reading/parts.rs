@@ -1,7 +1,8 @@
 //! Parts of a store, read separately: together the same events as a walk over the store.
 
 use deedbook::jobs::Split;
-use deedbook::nostr::{Events, PageDamage, PartReport, VerifyReport};
+use deedbook::nostr::{Events, PartReport, VerifyReport};
+use deedbook::report::Damage;
 
 use crate::store::prelude::*;
 
@@ -10,8 +11,8 @@ fn made() -> Sim {
     closed(&notes(0..100))
 }
 
-/// The events of a walk with their places, and the skipped damage.
-type Read = (Vec<(Id, Location)>, Vec<(u32, PageDamage)>);
+/// The events of a walk with their places, and the damage that it passed over.
+type Read = (Vec<(Id, Location)>, Vec<Damage>);
 
 fn all_of(mut walk: Events) -> deedbook::Result<Read> {
     let mut found = Vec::new();
@@ -123,13 +124,13 @@ fn parts_refuse_another_segment_and_report_lost_pages() {
     let at = second.offset as usize;
     changed(&disk, FIRST, |bytes| bytes[at + 60] ^= 1);
     let (_, passed) = of_part(&disk, second).unwrap();
-    assert_eq!(passed[0].1.offset, second.offset as u32);
+    assert_eq!(passed[0].offset, second.offset);
     changed(&disk, FIRST, |bytes| bytes.truncate(at + PAGE));
     let (found, passed) = of_part(&disk, second).unwrap();
     assert!(found.is_empty(), "{found:?}");
-    let last = &passed.last().unwrap().1;
-    // The lost pages and the damaged page before them form one stretch.
-    assert_eq!((last.offset as usize, u64::from(last.end)), (at, second.end));
+    let last = passed.last().unwrap();
+    // With the damaged page before them they are one stretch.
+    assert_eq!((last.offset as usize, last.end), (at, second.end));
     let raised = EventStore::read_split(second, &on(&disk), Include::All, OnCorrupt::Raise);
     assert_eq!(raised.unwrap().next().unwrap().unwrap_err().kind(), ErrorKind::Corrupt);
     // A segment with another event at the place, or from another time.

@@ -120,7 +120,7 @@ fn parallel_verify_reports_like_sequential_walks() {
     let mut report = store.verify(Check::Signature).unwrap();
     // No signature is right, and the report names the first 1,000.
     assert_eq!((report.live, report.faults, report.first_faults.len()), (2500, 2500, 1000));
-    assert!(report.first_faults.is_sorted_by_key(|fault| fault.location));
+    assert!(report.first_faults.is_sorted_by_key(location));
     store.close().unwrap();
     let segment =
         |number: u32| memory.open(Path::new(&disks::segment(number)), Access::Write).unwrap();
@@ -130,7 +130,7 @@ fn parallel_verify_reports_like_sequential_walks() {
     segment(another.segment).write_at(&page, another.offset.into()).unwrap();
     let reader = options.open("/events", Mode::Read).unwrap();
     let twice = reader.verify(Check::Id).unwrap();
-    assert_eq!((twice.live, twice.faults, twice.first_faults[0].location), (2500, 1, another));
+    assert_eq!((twice.live, twice.faults, location(&twice.first_faults[0])), (2500, 1, another));
     assert!(twice.first_faults[0].reason.ends_with("is stored twice"), "{twice:?}");
     for (number, page) in [(0, 3), (0, 4), (7, 1), (20, 30), (33, 11), (another.segment, 0)] {
         let at = if page == 0 { another.offset.into() } else { page * 4096 };
@@ -151,7 +151,7 @@ fn parallel_verify_reports_like_sequential_walks() {
         assert_eq!((report.live, report.faults), (expected.live, expected.faults));
         assert!(report.faults >= 5 && report.live < 2500, "{report:?}");
         assert_eq!(report.first_faults, expected.first_faults);
-        assert!(report.first_faults.is_sorted_by_key(|fault| fault.location));
+        assert!(report.first_faults.is_sorted_by_key(location));
     }
 }
 
