@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use deedbook::nostr::{
     BadLine, Census, CompactionReport, ExportReport, Fragmentation, ImportReport, OpenReport,
-    Outcome, PartReport, RepairReport, SalvageReport, VerifyReport,
+    Outcome, RepairReport, SalvageReport, VerifyReport,
 };
 use deedbook::report::Damage;
 use pyo3::IntoPyObjectExt;
@@ -129,8 +129,8 @@ report!(PyEventStoreReport, "EventStoreReport", VerifyReport, {
     noted: bool = |report| report.noted,
 });
 
-report!(PyEventStorePartReport, "EventStorePartReport", PartReport, {
-    report: PyEventStoreReport = |part| (&part.report).into(),
+report!(PyEventStorePartReport, "EventStorePartReport", VerifyReport, {
+    report: PyEventStoreReport = |part| part.into(),
     ids: Vec<u8> = |part| part.ids.iter().flat_map(|id| id.to_le_bytes()).collect(),
 });
 

@@ -61,19 +61,11 @@ pub struct VerifyReport {
     /// Whether the check noted a damaged page next to the store. Opening for writing is then
     /// refused until a repair, or until a check finds no damage. A check of a part notes nothing.
     pub noted: bool,
+    /// Of a part: the first 8 bytes of each current event's id, as a big-endian number. If no number
+    /// repeats across all parts, no event is stored twice. Empty for a whole store.
+    pub ids: Vec<u64>,
     /// The first damaged page, during the check.
     damaged_page: Option<Damage>,
-}
-
-/// The result of verifying a part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PartReport {
-    /// The part's bytes, events and faults.
-    pub report: VerifyReport,
-    /// The first 8 bytes of each current event's id, as a big-endian number. If no number repeats
-    /// across all parts, no event is stored twice.
-    pub ids: Vec<u64>,
 }
 
 impl VerifyReport {
@@ -159,19 +151,19 @@ impl EventStore {
             parts.extend(ranges.into_iter().map(|range| (segment, range)));
         }
         let work = |&(segment, range): &(&Segment, _), step: &mut dyn FnMut(u64) -> Result<()>| {
-            let mut found = PartReport::default();
+            let (mut found, mut ids) = (VerifyReport::default(), Vec::new());
             let mut add = |id| {
-                found.ids.push(short(id));
+                ids.push(short(id));
                 true
             };
-            found.report.walk(segment, range, check, &mut add, step)?;
-            Ok(found)
+            found.walk(segment, range, check, &mut add, step)?;
+            Ok(VerifyReport { ids, ..found })
         };
         let found = on_all_cores(parts.iter(), work, &mut progress)?;
         let mut ids: Vec<u64> = found.iter().flat_map(|part| &part.ids).copied().collect();
         ids.sort_unstable();
         if ids.windows(2).all(|pair| pair.first() != pair.last()) {
-            found.into_iter().for_each(|part| report.join(part.report));
+            found.into_iter().for_each(|part| report.join(part));
         } else {
             // Only one walk along all events finds an event stored twice, and both locations.
             let mut ids = HashSet::new();
@@ -199,7 +191,7 @@ impl EventStore {
 
     /// Verify one of the [splits](Self::splits) without an open store, to share the work between
     /// processes. The reports of all parts and [`verify_log`](Self::verify_log) together make the
-    /// report of the store. The ids reveal events stored twice.
+    /// report of the store. [`VerifyReport::ids`] reveals events stored twice.
     ///
     /// # Errors
     ///
@@ -210,7 +202,7 @@ impl EventStore {
         options: &Options,
         check: Check,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<PartReport> {
+    ) -> Result<VerifyReport> {
         let (segment, from, to) = open_part(split, options).map_err(|e| e.of(FORMAT))?;
         let bytes = u64::from(segment.bytes_there(from..segment.end().max(from)));
         let mut report = VerifyReport { segments: 1, bytes, ..VerifyReport::default() };
@@ -224,8 +216,7 @@ impl EventStore {
         let range = (from, segment.end());
         report.walk(&segment, range, check, &mut add, &mut |bytes| progress.add(bytes))?;
         progress.end()?;
-        report.damaged_page = None;
-        Ok(PartReport { report, ids })
+        Ok(VerifyReport { ids, damaged_page: None, ..report })
     }
 
     /// The number and the size of each segment.

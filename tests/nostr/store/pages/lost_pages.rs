@@ -51,7 +51,7 @@ fn lost_pages_refuse_writers_and_readers_report_them() {
         }
         let split = reader.splits(1 << 20).unwrap().remove(0);
         let checked = EventStore::verify_part(&split, &on(&disk), Check::Id, &mut |_, _| Ok(()));
-        assert_eq!(checked.unwrap().report.faults, 1);
+        assert_eq!(checked.unwrap().faults, 1);
         assert_eq!(events(&reader).len(), 2);
         // The log still has the lost events.
         let copied = copied(&disk, COPY_DIR).unwrap();

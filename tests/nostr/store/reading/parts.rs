@@ -1,7 +1,7 @@
 //! Parts of a store, read separately: together the same events as a walk over the store.
 
 use deedbook::jobs::Split;
-use deedbook::nostr::{Events, PartReport, VerifyReport};
+use deedbook::nostr::{Events, VerifyReport};
 use deedbook::report::Damage;
 
 use crate::store::prelude::*;
@@ -90,7 +90,7 @@ fn reports_of_parts_add_up_to_the_stores() {
                 let options = on(&disk);
                 let found = EventStore::verify_part(&part, &options, Check::Id, &mut tell);
                 assert_eq!(seen, (bytes, bytes), "{part:?}");
-                let PartReport { report, ids: more, .. } = found.unwrap();
+                let report = found.unwrap();
                 assert_eq!((report.segments, report.bytes), (1, bytes), "{part:?}");
                 together.live += report.live;
                 together.deleted += report.deleted;
@@ -99,7 +99,7 @@ fn reports_of_parts_add_up_to_the_stores() {
                 together.lossy += report.lossy;
                 together.faults += report.faults;
                 together.first_faults.extend(report.first_faults);
-                ids.extend(more);
+                ids.extend(report.ids);
             }
             // Only a check of the whole store notes its result.
             together.noted = alone.noted;

@@ -142,7 +142,7 @@ fn parallel_verify_reports_like_sequential_walks() {
         let mut expected = VerifyReport::default();
         for part in reader.splits(u64::MAX).unwrap() {
             let found = EventStore::verify_part(&part, &options, check, &mut |_, _| Ok(()));
-            let found = found.unwrap().report;
+            let found = found.unwrap();
             expected.live += found.live;
             expected.faults += found.faults;
             expected.first_faults.extend(found.first_faults);
