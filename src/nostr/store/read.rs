@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 
 use super::handle::EventStore;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::nostr::bytes::event::{Event, EventRef, Flags, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;
@@ -131,6 +131,8 @@ pub struct Events {
     sums: bool,
     searches: Searches,
     damage: Vec<Damage>,
+    /// The error that the walk begins with.
+    failed: Option<Error>,
 }
 
 impl Debug for Events {
@@ -187,6 +189,7 @@ impl Events {
             sums: true,
             searches: Searches::default(),
             damage: Vec::new(),
+            failed: None,
         }
     }
 
@@ -227,6 +230,9 @@ impl Events {
     pub(crate) fn step(&mut self) -> Result<Option<Seen>> {
         loop {
             let Some((segment, scan)) = &mut self.scan else {
+                if let Some(error) = self.failed.take() {
+                    return Err(error);
+                }
                 if !self.begin_segment() {
                     return Ok(None);
                 }
@@ -300,29 +306,16 @@ impl Iterator for Events {
     }
 }
 
-/// Events as an iterator; ends after the first error.
-#[derive(Debug)]
-pub struct Iter {
-    walk: Option<Result<Events>>,
-}
-
-impl Iterator for Iter {
-    type Item = Result<StoredEvent>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.walk.as_mut()? {
-            Ok(events) => events.next(),
-            Err(_) => self.walk.take()?.err().map(Err),
-        }
-    }
-}
-
 /// A snapshot of the current events, in the order of storage.
 impl IntoIterator for &EventStore {
     type Item = Result<StoredEvent>;
-    type IntoIter = Iter;
+    type IntoIter = Events;
 
-    fn into_iter(self) -> Iter {
-        Iter { walk: Some(self.iter(Include::Live, OnCorrupt::Raise)) }
+    fn into_iter(self) -> Events {
+        let (include, on_corrupt) = (Include::Live, OnCorrupt::Raise);
+        self.iter(include, on_corrupt).unwrap_or_else(|error| Events {
+            failed: Some(error),
+            ..Events::new(VecDeque::new(), include, on_corrupt, false, 0)
+        })
     }
 }
