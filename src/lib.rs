@@ -89,7 +89,7 @@
 //! store.append(&event)?;
 //! store.sync()?;
 //! for found in store.query(&[Filter::parse(r##"{"kinds": [1], "#t": ["logs"]}"##)?])? {
-//!     assert_eq!(found?.event.content, "hello");
+//!     assert_eq!(found.event.content, "hello");
 //! }
 //! # Ok(())
 //! # }

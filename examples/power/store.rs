@@ -79,8 +79,7 @@ impl Store {
             records.push((u64::from(event.created_at), record_of(&event)?));
         }
         let queried = self.events.query(&[Filter::default()])?;
-        let mut queried: Vec<Id> =
-            queried.map(|found| found.map(|found| found.event.id)).collect::<Result<_>>()?;
+        let mut queried: Vec<Id> = queried.into_iter().map(|found| found.event.id).collect();
         ids.sort();
         queried.sort();
         match ids == queried {
@@ -92,8 +91,8 @@ impl Store {
     pub fn read(&self, place: u64) -> Result<Record> {
         let at = Some(place);
         let filter = Filter { since: at, until: at, ..Filter::default() };
-        let found = self.events.query(&[filter])?.next();
-        let found = found.unwrap_or_else(|| Err(wrong(format!("no event at {place}"))))?;
+        let found = self.events.query(&[filter])?.into_iter().next();
+        let found = found.ok_or_else(|| wrong(format!("no event at {place}")))?;
         record_of(&found.event)
     }
 

@@ -46,5 +46,5 @@ pub use pages::options::{History, Options};
 pub use store::append::Outcome;
 pub use store::handle::EventStore;
 pub use store::opened::OpenReport;
-pub use store::read::{Events, Include, Query, StoredEvent};
+pub use store::read::{Events, Include, StoredEvent};
 pub use store::transact::Stage;

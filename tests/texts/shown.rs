@@ -6,7 +6,7 @@ use deedbook::Result;
 use deedbook::book::Book;
 use deedbook::book::pier::Pier;
 use deedbook::ledger::{LedgerConfig, LedgerStore};
-use deedbook::nostr::{EventStore, Filter, Include};
+use deedbook::nostr::{EventStore, Include};
 use deedbook::wal::Wal;
 use deedbook::{ErrorKind, OnCorrupt};
 
@@ -46,7 +46,6 @@ fn a_handle_is_shown_in_a_line() -> Result<()> {
     let store = EventStore::create(at("store"))?;
     assert!(short(&store).contains("store"));
     short(&store.iter(Include::Live, OnCorrupt::Raise)?);
-    short(&store.query(&[Filter::default()])?);
     Ok(())
 }
 

@@ -134,7 +134,7 @@ impl Store for Ours {
     fn ask(&self, filter: &Filter) -> (Duration, Vec<Found>) {
         let filters = [filter.clone()];
         let begun = Instant::now();
-        let events: Vec<_> = self.0.query(&filters).unwrap().map(Result::unwrap).collect();
+        let events = self.0.query(&filters).unwrap();
         let took = begun.elapsed();
         let found = |at: u32, id| Found { at: at.into(), id };
         (took, events.iter().map(|one| found(one.event.created_at, one.event.id)).collect())

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use deedbook::nostr::{Events, Query, StoredEvent};
+use deedbook::nostr::{Events, StoredEvent};
+use deedbook::report::Damage;
 use pyo3::prelude::*;
 
 use crate::common::errors::OrRaise;
@@ -15,23 +16,11 @@ use crate::nostr::reports::{PyEventFault, passed_over};
 const AHEAD_EVENTS: usize = 64;
 const AHEAD_BYTES: usize = 1 << 18;
 
-/// The source of events.
-pub enum Walk {
-    Events(Box<Events>),
-    Query(Query),
-}
-
-impl Walk {
-    fn next(&mut self) -> Option<deedbook::Result<StoredEvent>> {
-        match self {
-            Self::Events(events) => events.next(),
-            Self::Query(query) => query.next(),
-        }
-    }
-}
-
 struct State {
-    walk: Walk,
+    /// `None` for the answer to a query.
+    walk: Option<Events>,
+    /// The skipped damage of a query.
+    damage: Vec<Damage>,
     /// Events read ahead; an error is the last item.
     ready: VecDeque<deedbook::Result<StoredEvent>>,
 }
@@ -40,7 +29,7 @@ impl State {
     fn read_ahead(&mut self) {
         let mut bytes = 0;
         while self.ready.len() < AHEAD_EVENTS && bytes < AHEAD_BYTES {
-            let Some(found) = self.walk.next() else { return };
+            let Some(found) = self.walk.as_mut().and_then(Events::next) else { return };
             bytes += found.as_ref().map_or(0, |found| found.event.content.len());
             self.ready.push_back(found);
         }
@@ -52,8 +41,15 @@ impl State {
 pub struct PyEventIterator(Mutex<State>);
 
 impl PyEventIterator {
-    pub fn new(walk: Walk) -> Self {
-        Self(Mutex::new(State { walk, ready: VecDeque::new() }))
+    pub fn new(walk: Events) -> Self {
+        let (damage, ready) = (Vec::new(), VecDeque::new());
+        Self(Mutex::new(State { walk: Some(walk), damage, ready }))
+    }
+
+    /// The answer to a query.
+    pub fn of_answer((events, damage): (Vec<StoredEvent>, Vec<Damage>)) -> Self {
+        let ready = events.into_iter().map(Ok).collect();
+        Self(Mutex::new(State { walk: None, damage, ready }))
     }
 }
 
@@ -75,9 +71,7 @@ impl PyEventIterator {
     #[doc = doc!("EventIterator".damages)]
     #[getter]
     fn damages(&self, py: Python<'_>) -> Vec<PyEventFault> {
-        match &locked(py, &self.0).walk {
-            Walk::Events(events) => passed_over(events.damage()),
-            Walk::Query(query) => passed_over(query.damage()),
-        }
+        let state = locked(py, &self.0);
+        passed_over(state.walk.as_ref().map_or(&state.damage, Events::damage))
     }
 }

@@ -27,7 +27,7 @@ use crate::nostr::arguments as words;
 use crate::nostr::columns::{self, Picked};
 use crate::nostr::event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
 use crate::nostr::files::{Source, Target, refuse_same};
-use crate::nostr::iterator::{PyEventIterator, Walk};
+use crate::nostr::iterator::PyEventIterator;
 use crate::nostr::reports::{
     PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventOutcome, PyEventStoreOpening,
     PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage,
@@ -352,7 +352,7 @@ impl PyEventStore {
             true => self.store.iter_reverse(include, on_corrupt),
             false => self.store.iter(include, on_corrupt),
         });
-        Ok(PyEventIterator::new(Walk::Events(Box::new(events.or_raise(py)?))))
+        Ok(PyEventIterator::new(events.or_raise(py)?))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {
@@ -423,10 +423,10 @@ impl PyEventStore {
     ) -> PyResult<PyEventIterator> {
         let filters = words::filters(filter)?;
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
-        let query = Progress::run(py, None, |progress| {
+        let answer = Progress::run(py, None, |progress| {
             self.store.query_with(&filters, on_corrupt, &mut || progress.call(0, 0))
         })?;
-        Ok(PyEventIterator::new(Walk::Query(query)))
+        Ok(PyEventIterator::of_answer(answer))
     }
 
     #[doc = doc!("EventStore".import_json)]

@@ -18,8 +18,6 @@ use crate::scan::{Damage, OnCorrupt};
 mod parts;
 mod queries;
 
-pub use queries::Query;
-
 /// An event with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {

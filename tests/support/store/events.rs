@@ -125,7 +125,7 @@ pub fn sorted(store: &EventStore) -> Vec<Event> {
 /// The events that filters find.
 pub fn found(store: &EventStore, filters: &str) -> Vec<Event> {
     let filters = Filter::parse_any(filters).unwrap();
-    store.query(&filters).unwrap().map(|found| found.unwrap().event).collect()
+    store.query(&filters).unwrap().into_iter().map(|found| found.event).collect()
 }
 
 /// The events of a part that is read separately.
@@ -136,7 +136,7 @@ pub fn part(part: &Split, options: &Options, include: Include) -> Vec<Event> {
 
 /// How many events a query for all of them finds.
 pub fn queried(store: &EventStore) -> usize {
-    store.query(&[Filter::default()]).unwrap().count()
+    store.query(&[Filter::default()]).unwrap().len()
 }
 
 /// Import lines without an error.

@@ -161,8 +161,6 @@ fn queries(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
 
 fn same(store: &EventStore, filters: &[Filter], expected: &[&StoredEvent]) -> Outcome {
     let found = store.query(filters).map_err(|e| format!("{filters:?}: {e:?}"))?;
-    let found: Vec<StoredEvent> =
-        found.collect::<Result<_, _>>().map_err(|e| format!("{filters:?}: {e:?}"))?;
     match found.iter().eq(expected.iter().copied()) {
         true => Ok(()),
         false => {

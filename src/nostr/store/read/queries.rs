@@ -1,8 +1,6 @@
 //! Find the events that match filters, through the index or a scan of all events.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
-use std::fmt::{self, Debug, Formatter};
 
 use super::{Include, StoredEvent, stored};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,12 +25,14 @@ impl EventStore {
     /// # Errors
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
-    pub fn query(&self, filters: &[Filter]) -> Result<Query> {
-        self.query_with(filters, OnCorrupt::Raise, &mut || Ok(()))
+    pub fn query(&self, filters: &[Filter]) -> Result<Vec<StoredEvent>> {
+        Ok(self.query_with(filters, OnCorrupt::Raise, &mut || Ok(()))?.0)
     }
 
-    /// The same query with options. `on_corrupt` chooses the effect of damage on the answer. A scan
-    /// calls `progress` now and then, and an error of `progress` ends the scan.
+    /// The same query with options, and the skipped damage. `on_corrupt` chooses the effect of damage on
+    /// the answer. A reader reports damage of the whole store. A store open for appending reports the
+    /// first pages of damaged events that the index has for the filters. A scan calls `progress` now and
+    /// then, and an error of `progress` ends the scan.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl EventStore {
         filters: &[Filter],
         on_corrupt: OnCorrupt,
         progress: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Query> {
+    ) -> Result<(Vec<StoredEvent>, Vec<Damage>)> {
         let shared = self.usable()?;
         let mut state = shared.state();
         if state.index.is_none() {
@@ -52,7 +52,7 @@ impl EventStore {
         shared.asking_index(&mut state, |state| {
             state.catch_up_index()?;
             let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
-            let mut query = Query::new(on_corrupt, Vec::new());
+            let mut query = Answer { events: Vec::new(), on_corrupt, damage: Vec::new() };
             let mut places = state.index()?.query_any(filters)?.named();
             let mut buf = Vec::new();
             while !wanted.is_satisfied() {
@@ -64,10 +64,10 @@ impl EventStore {
                 }
                 let Some(found) = query.unless_damaged(state, location, found)? else { continue };
                 if counts(&found, now) && wanted.takes(&found) {
-                    query.events.push_back(stored(location, &found));
+                    query.events.push(stored(location, &found));
                 }
             }
-            Ok(query)
+            Ok((query.events, query.damage))
         })
     }
 
@@ -76,7 +76,7 @@ impl EventStore {
         filters: &[Filter],
         on_corrupt: OnCorrupt,
         progress: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Query> {
+    ) -> Result<(Vec<StoredEvent>, Vec<Damage>)> {
         let (mut places, mut looked_at) = (Vec::new(), 0u64);
         let mut walk = self.iter(Include::Live, on_corrupt)?;
         let matches = |event: &EventRef<'_>| filters.iter().any(|filter| filter.matches(event));
@@ -94,15 +94,16 @@ impl EventStore {
         let shared = self.usable()?;
         let state = shared.state();
         let mut wanted = Wanted::of(filters);
-        let (mut query, mut buf) = (Query::new(on_corrupt, walk.damage), Vec::new());
+        let mut query = Answer { events: Vec::new(), on_corrupt, damage: walk.damage };
+        let mut buf = Vec::new();
         for (_, _, location) in places {
             let found = state.segments.read(location, &mut buf);
             let Some(found) = query.unless_damaged(&state, location, found)? else { continue };
             if wanted.takes(&found) {
-                query.events.push_back(stored(location, &found));
+                query.events.push(stored(location, &found));
             }
         }
-        Ok(query)
+        Ok((query.events, query.damage))
     }
 
     /// Scan all events for an id. If the scan meets damage and not the event, the damage is the
@@ -133,18 +134,14 @@ impl EventStore {
     }
 }
 
-/// The events of a [query](EventStore::query).
-pub struct Query {
-    events: VecDeque<StoredEvent>,
+/// The answer to a query.
+struct Answer {
+    events: Vec<StoredEvent>,
     on_corrupt: OnCorrupt,
     damage: Vec<Damage>,
 }
 
-impl Query {
-    fn new(on_corrupt: OnCorrupt, damage: Vec<Damage>) -> Self {
-        Self { events: VecDeque::new(), on_corrupt, damage }
-    }
-
+impl Answer {
     /// The event at a location; `None` for damage, if the query skips damage.
     fn unless_damaged<'b>(
         &mut self,
@@ -164,26 +161,5 @@ impl Query {
             }
             Err(error) => Err(error.of(FORMAT)),
         }
-    }
-
-    /// The skipped damage. A reader reports damage of the whole
-    /// store. A store open for appending reports the first pages of damaged events that the index
-    /// has for the filters.
-    pub fn damage(&self) -> &[Damage] {
-        &self.damage
-    }
-}
-
-impl Debug for Query {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Query").field("left", &self.events.len()).finish()
-    }
-}
-
-impl Iterator for Query {
-    type Item = Result<StoredEvent>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.events.pop_front().map(Ok)
     }
 }

@@ -251,7 +251,7 @@ pub fn given(store: &EventStore) -> Outcome<Events> {
     let all = events(store);
     let live = live_in(&all);
     let queried = store.query(&[Filter::default()]).map_err(|e| format!("query: {e:?}"))?;
-    let queried: BTreeSet<Id> = queried.map(|found| found.unwrap().event.id).collect();
+    let queried: BTreeSet<Id> = queried.into_iter().map(|found| found.event.id).collect();
     match queried.len() == live {
         true => Ok(all),
         false => Err(format!("a query gives {}, of {live}", queried.len())),

@@ -31,7 +31,7 @@ pub fn stored(disk: &Sim, count: u32, is_deleted: fn(usize) -> bool) -> (EventSt
 pub fn is_left(store: &EventStore, left: &[Event]) {
     assert!(all(store) == left, "another order, or other events");
     let filters = Filter::parse_any(r##"{"#t": ["long"]}"##).unwrap();
-    let found: Vec<_> = store.query(&filters).unwrap().map(Result::unwrap).collect();
+    let found = store.query(&filters).unwrap();
     assert!(found.iter().rev().map(|found| &found.event).eq(left));
     for found in &found {
         assert_eq!(store.read(found.location).unwrap(), *found);
