@@ -4,8 +4,6 @@
 //! `deedbook::nostr`, because it has segments and several witnesses.
 
 pub use crate::backup::BackupReport;
-pub use crate::log::{
-    OpenReport, PartReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
-};
+pub use crate::log::{OpenReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport};
 pub use crate::scan::{Damage, Verdict};
 pub use crate::sidecar::{Loss, MarkUse};

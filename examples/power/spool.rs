@@ -100,7 +100,7 @@ impl Spool {
     pub fn check(&mut self, dir: &Path, power: bool) -> Result<u64, String> {
         let ledger = options(Durability::Always).open(small(dir, FILE_BYTES)).map_err(text)?;
         let reports = ledger.options().verify(dir, BASE).map_err(text)?;
-        let counted: u64 = reports.iter().map(|file| file.report.records).sum();
+        let counted: u64 = reports.iter().map(|(_, report)| report.records).sum();
         let (mut got, mut sent) = (Vec::new(), Vec::new());
         while let Some(fetched) = ledger.fetch(None, None).map_err(text)? {
             let events: Vec<_> = shown(&fetched).into_iter().flat_map(|(_, part)| part).collect();
@@ -260,7 +260,7 @@ fn only_read(fs: &FileSystem) -> Result<(), String> {
     drop(ledger); // a closed handle keeps its descriptor, and the file system busy
     fs.remount("ro")?;
     let reports = options(Durability::None).verify(&dir, BASE).map_err(text)?;
-    let counted: u64 = reports.iter().map(|file| file.report.records).sum();
+    let counted: u64 = reports.iter().map(|(_, report)| report.records).sum();
     if counted != 40 {
         return Err(format!("{counted} events are seen of 40"));
     }

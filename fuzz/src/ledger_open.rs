@@ -179,8 +179,8 @@ impl Spool {
         for ((info, report), copy) in infos.iter().zip(&reports).zip(&copies) {
             let Held { bytes, .. } = &self.files[&info.index];
             let expected = expect(bytes);
-            assert_eq!((&report.file, &copy.file), (info, info));
-            let report = &report.report;
+            let ((file, report), (of, copy)) = (report, copy);
+            assert_eq!((file, of), (info, info));
             assert_eq!(
                 (report.verdict, report.valid_end),
                 (expected.verdict, expected.valid_end as u64)
@@ -200,7 +200,7 @@ impl Spool {
             assert_eq!(report.records, count);
             // Rescued records are intact, too, and lie at the reported places.
             let mut rescued = Vec::new();
-            for run in &copy.report.runs {
+            for run in &copy.runs {
                 let mut at = run.source_offset as usize;
                 for _ in 0..run.records {
                     let (payload, len) = parse(bytes, at).expect("an intact record");
@@ -208,9 +208,9 @@ impl Spool {
                     at += len;
                 }
             }
-            assert_eq!(copy.report.records, rescued.len() as u64);
-            let sure = copy.report.records - copy.report.uncertain;
-            assert!((sure..=copy.report.records).contains(&count), "{count} of {:?}", copy.report);
+            assert_eq!(copy.records, rescued.len() as u64);
+            let sure = copy.records - copy.uncertain;
+            assert!((sure..=copy.records).contains(&count), "{count} of {copy:?}");
             let copied = copy.copy.as_ref().map(|path| {
                 listing(&self.disk, path.parent().unwrap())
                     [path.file_name().unwrap().to_str().unwrap()]

@@ -104,9 +104,9 @@ fn copy(
     }
     copier.sync_names()?;
     for base in &bases {
-        for one in options.verify_with(theirs, base, |_, _| copier.tell())? {
-            if !one.report.ok() || one.report.verdict != Verdict::Clean {
-                return Err(damaged(theirs, &one.file.path, &one.report.damages).into());
+        for (file, report) in options.verify_with(theirs, base, |_, _| copier.tell())? {
+            if !report.ok() || report.verdict != Verdict::Clean {
+                return Err(damaged(theirs, &file.path, &report.damages).into());
             }
         }
     }

@@ -28,7 +28,6 @@ pub use fetch::walk::Payloads;
 pub use format::LedgerFormat;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration};
-pub use offline::check::{FileReport, FileSalvage};
 pub use offline::contents::Contents;
 #[doc(hidden)]
 pub use offline::contents::{bases, is_ledger_file};

@@ -31,7 +31,7 @@ macro_rules! facade {
                 &self,
                 split: &$crate::jobs::Split,
                 progress: impl FnMut(u64, u64) -> $crate::Result<()>,
-            ) -> $crate::Result<$crate::report::PartReport> {
+            ) -> $crate::Result<$crate::report::VerifyReport> {
                 $crate::log::check::<$format>(split, self, progress)
             }
         }

@@ -69,9 +69,7 @@ pub use read::cursor::{Cursor, Range, Source};
 pub use read::follow::Follow;
 pub use read::payload::{PART_BYTES, PayloadReader};
 pub use read::reverse::Reverse;
-pub use report::{
-    OpenReport, PartReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport,
-};
+pub use report::{OpenReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport};
 #[cfg(test)]
 pub use resync::cost::is_linear;
 pub use seal::Seal;

@@ -29,7 +29,7 @@ pub struct Common {
 
 /// The options of a format, `Options`: the common options, and the format's own. A setter of
 /// `field: type = default` takes the value as it is. A field after `optional` is an `Option`, by
-/// default `None`.
+/// default `None`. A field after `hidden`, too, but the format has its setter.
 macro_rules! log_options {
     (
         $(#[$doc:meta])*

@@ -78,10 +78,12 @@ impl OpenReport {
     }
 }
 
-/// The result of a full check.
+/// The result of a full check: of a log, of a file of a ledger, of an epoch of a pier, or of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
+    /// The log: a file, or the directory of a write-ahead log's segments.
+    pub path: PathBuf,
     /// How the log ends.
     pub verdict: Verdict,
     /// Intact records. An unacknowledged tail counts up to its first damage.
@@ -98,7 +100,8 @@ pub struct VerifyReport {
     pub file_end: u64,
     /// Byte up to which the mark says the log is durable.
     pub durable_end: Option<u64>,
-    /// Whether the valid prefix ends below the mark.
+    /// Whether the valid prefix ends below the mark. Of a part: whether the part has fewer or other records than at its
+    /// cut.
     pub lost_acknowledged: bool,
     /// Acknowledged records that earlier repairs went on without, together.
     pub loss: Option<Loss>,
@@ -111,29 +114,10 @@ pub struct VerifyReport {
 
 impl VerifyReport {
     /// Whether the log has no damage, torn tail or loss. A loss that the caller of an earlier
-    /// repair accepted does not count.
+    /// repair accepted does not count. Of a part: whether the part is unchanged since its cut.
     pub fn ok(&self) -> bool {
         self.damages.is_empty() && !self.lost_acknowledged
     }
-}
-
-/// The result of a check of a part.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PartReport {
-    /// Whether the part is unchanged since it was cut: no damage, the same number of records, and
-    /// the last record ends where the part ends.
-    pub intact: bool,
-    /// Intact records.
-    pub records: u64,
-    /// Records among these that may lie inside a damaged record's payload.
-    pub uncertain: u64,
-    /// Bytes of intact records.
-    pub bytes: u64,
-    /// Byte after the last one.
-    pub end: u64,
-    /// Every damaged stretch.
-    pub damages: Vec<Damage>,
 }
 
 /// The permissions of a repair.
@@ -197,6 +181,8 @@ pub struct SalvageRun {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
+    /// The new log: a file, or a directory of segments. `None` for a file of a ledger without records to copy.
+    pub copy: Option<PathBuf>,
     /// Records copied.
     pub records: u64,
     /// Records among these that may lie inside a damaged record's payload.

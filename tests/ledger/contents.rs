@@ -160,9 +160,9 @@ fn a_path_names_a_directory_or_one_file() {
     // Checked and copied like a directory.
     let one = options.contents("/spool/9-events", None).unwrap();
     let reports = one.verify(&options, |_, _| Ok(())).unwrap();
-    assert_eq!((reports.len(), reports[0].report.records), (1, 3));
+    assert_eq!((reports.len(), reports[0].1.records), (1, 3));
     let copied = one.salvage("/copy", &options, |_, _| Ok(())).unwrap();
-    assert_eq!((copied.len(), copied[0].report.records), (1, 3));
+    assert_eq!((copied.len(), copied[0].1.records), (1, 3));
 }
 
 /// A file is split between records, and each part is read alone.

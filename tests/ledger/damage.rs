@@ -198,6 +198,6 @@ fn salvage_of_quarantine_uses_the_ledgers_limit() {
     let quarantine = Path::new(DIR).join(".deedbook/quarantine");
     assert_eq!(bases(&quarantine, &options).unwrap(), ["events"]);
     let copied = options.salvage(&quarantine, "events", "/rescued").unwrap();
-    assert_eq!(copied.iter().map(|copy| copy.report.records).collect::<Vec<_>>(), [2]);
+    assert_eq!(copied.iter().map(|(_, report)| report.records).collect::<Vec<_>>(), [2]);
     assert_eq!(drain(&options.open(small("/rescued", 100)).unwrap()), [first, long]);
 }

@@ -68,9 +68,9 @@ fn golden_files_give_the_manifests_records_and_bodies() {
         }
         let reports = Options::default().verify(dir.path(), BASE).unwrap();
         assert_eq!(reports.len(), expected.len(), "{name}");
-        for report in reports {
-            let file = report.file.path.file_name().unwrap().to_str().unwrap().to_string();
-            let (expected, report) = (&expected[&file], report.report);
+        for (file, report) in reports {
+            let file = file.path.file_name().unwrap().to_str().unwrap().to_string();
+            let expected = &expected[&file];
             assert_eq!(report.verdict.name(), expected["tail"], "{name}/{file}");
             let left = expected["bytes_after_valid_prefix"].as_u64().unwrap();
             assert_eq!(report.file_end - report.valid_end, left, "{name}/{file}");

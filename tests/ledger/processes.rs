@@ -242,9 +242,9 @@ fn killed_senders_send_everything_at_least_once() {
         }
     }
     let options = Options::default();
-    for report in options.verify(place.path().join("spool"), BASE).unwrap() {
-        assert_ne!(report.report.verdict, Verdict::Corrupt, "{report:?}");
-        assert!(!report.file.active);
+    for (file, report) in options.verify(place.path().join("spool"), BASE).unwrap() {
+        assert_ne!(report.verdict, Verdict::Corrupt, "{report:?}");
+        assert!(!file.active);
     }
     drain(&open(&place.path().join("spool"), "none"), &mut arrived, usize::MAX);
     for (first, end) in ends {

@@ -150,10 +150,10 @@ fn what_went_to_the_quarantine_can_be_salvaged() {
     assert_eq!(names(&memory, dir), ["0-events", "0-events.2"]);
     let copied = options.salvage(dir, BASE, "/rescued").unwrap();
     assert_eq!(copied.len(), 1);
-    let report = &copied[0].report;
+    let (_, report) = &copied[0];
     assert_eq!((report.records, report.uncertain, report.damages.len()), (19, 0, 1));
     assert_eq!(report.runs.len(), 2);
-    let copy = options.open_file(copied[0].copy.as_ref().unwrap()).unwrap();
+    let copy = options.open_file(report.copy.as_ref().unwrap()).unwrap();
     let rescued: Vec<_> = copy.iter().unwrap().map(|record| record.unwrap().payload).collect();
     assert_eq!(rescued, [events(0..1, 50), events(2..20, 50)].concat());
     let again = options.salvage(dir, BASE, "/rescued");

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::pier::{self, Epoch, EpochReport, Pier};
+use deedbook::book::pier::{self, Epoch, Pier};
 use deedbook::book::{self, Meta, Options};
-use deedbook::report::Verdict;
+use deedbook::report::{Verdict, VerifyReport};
 use deedbook::{Durability, Error, OnCorrupt};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -51,24 +51,26 @@ report!(PyDroppedEpochs, "DroppedEpochs", pier::Dropped, {
     epoch: u64 = |dropped| dropped.epoch,
 });
 
-report!(PyEpochReport, "EpochReport", EpochReport, {
-    number: u64 = |checked| checked.number,
-    path: FsPath = |checked| checked.path.clone().into(),
-    report: PyVerifyReport = |checked| (&checked.report).into(),
+type Checked = (u64, VerifyReport);
+
+report!(PyEpochReport, "EpochReport", Checked, {
+    number: u64 = |(number, _)| *number,
+    path: FsPath = |(_, report)| report.path.parent().unwrap_or(&report.path).into(),
+    report: PyVerifyReport = |(_, report)| report.into(),
 });
 
 report!(PyPierReport, "PierReport", pier::Report, {
     ok: bool = |report| report.ok(),
     verdict: String = |report| match report.gaps.is_empty() {
-        true => worst(report.epochs.iter().map(|epoch| epoch.report.verdict)),
+        true => worst(report.epochs.iter().map(|(_, report)| report.verdict)),
         false => Verdict::Corrupt.name().into(),
     },
-    records: u64 = |report| report.epochs.iter().map(|epoch| epoch.report.records).sum(),
+    records: u64 = |report| report.epochs.iter().map(|(_, report)| report.records).sum(),
     damages: Vec<PyDamage> = |report| {
-        report.epochs.iter().flat_map(|epoch| damages(&epoch.report.damages)).collect()
+        report.epochs.iter().flat_map(|(_, report)| damages(&report.damages)).collect()
     },
     loss: Option<PyLoss> =
-        |report| report.epochs.iter().find_map(|epoch| epoch.report.loss.as_ref()).map(PyLoss::from),
+        |report| report.epochs.iter().find_map(|(_, report)| report.loss.as_ref()).map(PyLoss::from),
     epochs: Vec<PyEpochReport> = |report| report.epochs.iter().map(PyEpochReport::from).collect(),
     gaps: Vec<String> = |report| report.gaps.clone(),
 });

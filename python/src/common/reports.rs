@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
-use deedbook::ledger::{FileInfo, FileMigration, FileReport, FileSalvage};
+use deedbook::ledger::{FileInfo, FileMigration};
 use deedbook::report::{
-    Damage, Loss, OpenReport, PartReport, RepairReport, SalvageReport, SalvageRun, Verdict,
-    VerifyReport,
+    Damage, Loss, OpenReport, RepairReport, SalvageReport, SalvageRun, Verdict, VerifyReport,
 };
 use deedbook::wal::Dropped;
 use pyo3::IntoPyObjectExt;
@@ -179,12 +178,12 @@ report!(PyVerifyReport, "VerifyReport", VerifyReport, {
     noted: bool = |report| report.noted,
 });
 
-report!(PyPartReport, "PartReport", PartReport, {
-    intact: bool = |report| report.intact,
+report!(PyPartReport, "PartReport", VerifyReport, {
+    intact: bool = |report| report.ok(),
     records: u64 = |report| report.records,
     uncertain: u64 = |report| report.uncertain,
     bytes: u64 = |report| report.bytes,
-    end: u64 = |report| report.end,
+    end: u64 = |report| report.valid_end,
     damages: Vec<PyDamage> = |report| damages(&report.damages),
 });
 
@@ -305,15 +304,18 @@ report!(PyLedgerFileInfo, "LedgerFileInfo", FileInfo, {
     active: bool = |file| file.active,
 });
 
-report!(PyLedgerFileReport, "LedgerFileReport", FileReport, {
-    file: PyLedgerFileInfo = |checked| (&checked.file).into(),
-    report: PyVerifyReport = |checked| (&checked.report).into(),
+pub type Checked = (FileInfo, VerifyReport);
+pub type Copied = (FileInfo, SalvageReport);
+
+report!(PyLedgerFileReport, "LedgerFileReport", Checked, {
+    file: PyLedgerFileInfo = |(file, _)| file.into(),
+    report: PyVerifyReport = |(_, report)| report.into(),
 });
 
-report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
-    file: PyLedgerFileInfo = |copied| (&copied.file).into(),
-    copy: Option<FsPath> = |copied| text(&copied.copy),
-    report: PySalvageReport = |copied| (&copied.report).into(),
+report!(PyLedgerFileSalvage, "LedgerFileSalvage", Copied, {
+    file: PyLedgerFileInfo = |(file, _)| file.into(),
+    copy: Option<FsPath> = |(_, report)| text(&report.copy),
+    report: PySalvageReport = |(_, report)| report.into(),
 });
 
 report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {

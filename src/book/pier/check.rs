@@ -1,6 +1,6 @@
 //! The full check of every epoch, and of the joints between epochs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::open::while_dropping;
 use super::part::of_part;
@@ -11,24 +11,12 @@ use crate::log::VerifyReport;
 use crate::scan::Verdict;
 use crate::storage::{Access, located};
 
-/// The result of a full check of an epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EpochReport {
-    /// The N of `0iN`.
-    pub number: u64,
-    /// Its directory.
-    pub path: PathBuf,
-    /// As of any book.
-    pub report: VerifyReport,
-}
-
 /// The result of a full check of a pier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// A report for each epoch, in the order of the events.
-    pub epochs: Vec<EpochReport>,
+    /// A report for each epoch after the epoch's number, in the order of the events.
+    pub epochs: Vec<(u64, VerifyReport)>,
     /// Gaps and overlaps between epochs, in words.
     pub gaps: Vec<String>,
 }
@@ -36,7 +24,7 @@ pub struct Report {
 impl Report {
     /// Whether nothing is damaged, torn, lost or missing between epochs.
     pub fn ok(&self) -> bool {
-        self.gaps.is_empty() && self.epochs.iter().all(|epoch| epoch.report.ok())
+        self.gaps.is_empty() && self.epochs.iter().all(|(_, report)| report.ok())
     }
 }
 
@@ -91,7 +79,7 @@ fn check(
         Ok(now.first().is_some_and(|first| number < first.number))
     };
     let total = sizes.iter().sum();
-    let (mut epochs, mut gaps, mut done): (Vec<EpochReport>, Vec<String>, u64) =
+    let (mut epochs, mut gaps, mut done): (Vec<(u64, VerifyReport)>, Vec<String>, u64) =
         (Vec::new(), Vec::new(), 0);
     let mut after_dropped = false;
     for (named, size) in named.iter().zip(sizes) {
@@ -110,8 +98,7 @@ fn check(
             _ => false,
         };
         if !after_dropped {
-            let (number, path) = (named.number, named.dir.clone());
-            epochs.push(EpochReport { number, path, report: checked? });
+            epochs.push((named.number, checked?));
         }
         progress(done, total)?;
     }
@@ -123,9 +110,8 @@ fn check(
 }
 
 /// `None` where the last event before is not known: the report says why.
-fn joint(before: &EpochReport, after: &Named) -> Option<Result<()>> {
-    let report = &before.report;
+fn joint((number, report): &(u64, VerifyReport), after: &Named) -> Option<Result<()>> {
     let known = report.verdict != Verdict::Corrupt;
-    let last = report.bounds.map_or(before.number, |(_, last)| last);
-    known.then(|| check_joint(before.number, last.saturating_add(1), after))
+    let last = report.bounds.map_or(*number, |(_, last)| last);
+    known.then(|| check_joint(*number, last.saturating_add(1), after))
 }

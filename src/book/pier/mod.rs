@@ -59,7 +59,7 @@ use crate::scan::Verdict;
 use crate::sidecar::WriterLock;
 use part::OpenEpoch;
 
-pub use check::{EpochReport, Report};
+pub use check::Report;
 pub use follow::Follow;
 pub use read::Reverse;
 pub use retain::Dropped;

@@ -1,7 +1,7 @@
 //! Verify and salvage the files of a ledger, without a store.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::contents::Contents;
 use super::files::FileInfo;
@@ -18,30 +18,8 @@ use crate::storage::{Access, located};
 
 const SALVAGE_BATCH_BYTES: usize = 4 << 20;
 
-/// The result of a full check of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileReport {
-    /// The file.
-    pub file: FileInfo,
-    /// The report of the file. Records are numbered from 0 on.
-    pub report: VerifyReport,
-}
-
-/// The copy of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileSalvage {
-    /// The file.
-    pub file: FileInfo,
-    /// The copy; `None` if there was nothing to copy.
-    pub copy: Option<PathBuf>,
-    /// The report of the copy. Records of both files are numbered from 0 on.
-    pub report: SalvageReport,
-}
-
 impl Options {
-    /// Check every record of every file of a ledger.
+    /// Check every record of every file of a ledger. Records are numbered from 0 on in each file.
     ///
     /// # Errors
     ///
@@ -50,7 +28,7 @@ impl Options {
         &self,
         location: impl AsRef<Path>,
         base_filename: &str,
-    ) -> Result<Vec<FileReport>> {
+    ) -> Result<Vec<(FileInfo, VerifyReport)>> {
         self.verify_with(location, base_filename, |_, _| Ok(()))
     }
 
@@ -65,7 +43,7 @@ impl Options {
         location: impl AsRef<Path>,
         base_filename: &str,
         progress: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Vec<FileReport>> {
+    ) -> Result<Vec<(FileInfo, VerifyReport)>> {
         verify_files(self.files(location, base_filename)?, self, progress)
     }
 
@@ -85,8 +63,8 @@ impl Options {
         crate::log::check_rest::<LedgerFormat>(path.as_ref(), self, intact, progress)
     }
 
-    /// Copy every intact record to a new ledger, file by file. The target directory must have no files of the base. The
-    /// quarantine, `.deedbook/quarantine`, can be copied in the same way.
+    /// Copy every intact record to a new ledger, whose directory must have no files of that base: each
+    /// file to one of its own, [`SalvageReport::copy`]. The quarantine, `.deedbook/quarantine`, can be copied in the same way.
     ///
     /// # Errors
     ///
@@ -97,7 +75,7 @@ impl Options {
         location: impl AsRef<Path>,
         base_filename: &str,
         target: impl AsRef<Path>,
-    ) -> Result<Vec<FileSalvage>> {
+    ) -> Result<Vec<(FileInfo, SalvageReport)>> {
         self.salvage_with(location, base_filename, target, |_, _| Ok(()))
     }
 
@@ -113,7 +91,7 @@ impl Options {
         base_filename: &str,
         target: impl AsRef<Path>,
         progress: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Vec<FileSalvage>> {
+    ) -> Result<Vec<(FileInfo, SalvageReport)>> {
         let found = self.files(location, base_filename)?;
         salvage_files(found, base_filename, target.as_ref(), self, progress)
     }
@@ -129,7 +107,7 @@ impl Contents {
         &self,
         options: &Options,
         progress: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Vec<FileReport>> {
+    ) -> Result<Vec<(FileInfo, VerifyReport)>> {
         verify_files(self.files.clone(), options, progress)
     }
 
@@ -144,7 +122,7 @@ impl Contents {
         target: impl AsRef<Path>,
         options: &Options,
         progress: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Vec<FileSalvage>> {
+    ) -> Result<Vec<(FileInfo, SalvageReport)>> {
         salvage_files(self.files.clone(), &self.base, target.as_ref(), options, progress)
     }
 }
@@ -153,7 +131,7 @@ fn verify_files(
     found: Vec<FileInfo>,
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<FileReport>> {
+) -> Result<Vec<(FileInfo, VerifyReport)>> {
     let all = found.iter().map(|file| file.bytes).sum();
     let (mut reports, mut done) = (Vec::new(), 0);
     for file in found {
@@ -161,7 +139,7 @@ fn verify_files(
         match options.verify_file(&file.path, &[], step) {
             Ok(report) => {
                 done += file.bytes;
-                reports.push(FileReport { file, report });
+                reports.push((file, report));
             }
             // Sent meanwhile.
             Err(e) if e.kind() == ErrorKind::Missing => {}
@@ -177,7 +155,7 @@ fn salvage_files(
     target: &Path,
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Vec<FileSalvage>> {
+) -> Result<Vec<(FileInfo, SalvageReport)>> {
     if !options.files(target, base_filename)?.is_empty() {
         let exists = Error::io("create the ledger", target, io::ErrorKind::AlreadyExists.into());
         return Err(exists.of(FORMAT));
@@ -216,10 +194,10 @@ fn salvage_files(
             Ok(())
         })?;
         store.append_batch(&batch)?;
-        let copy = store.active_path();
+        report.copy = store.active_path();
         store.close()?;
         done += file.bytes;
-        copied.push(FileSalvage { file, copy, report });
+        copied.push((file, report));
     }
     Ok(copied)
 }

@@ -21,7 +21,7 @@ use crate::log::look::inspect::{READER_TRIES, inspect_patiently, place_of};
 use crate::log::mend::noted;
 use crate::log::mend::whole::{Steps, all_damages, cursor_from, verdict};
 use crate::log::options::Common;
-use crate::log::report::{PartReport, VerifyReport};
+use crate::log::report::VerifyReport;
 use crate::log::space::Place;
 use crate::log::split::Split;
 use crate::mode::Depth;
@@ -119,6 +119,7 @@ fn check_once<F: Format>(
             .map_err(|e| Error::io("read the log", &place.log, e).of(F::NAME))?;
     let lost = misses && !beyond_limit;
     let report = VerifyReport {
+        path: place.log.clone(),
         verdict: verdict(&found, &damages, prefix.end, misses),
         records: count,
         uncertain,
@@ -140,7 +141,7 @@ pub fn check<F: Format>(
     split: &Split,
     options: &F::Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<PartReport> {
+) -> Result<VerifyReport> {
     let common = F::common(options)?;
     asking(common.lock_timeout.check(), Path::new(&split.path), || {
         check_frames::<F>(split, options, &mut progress)
@@ -151,7 +152,7 @@ fn check_frames<F: Format>(
     split: &Split,
     options: &F::Options,
     progress: &mut impl FnMut(u64, u64) -> Result<()>,
-) -> Result<PartReport> {
+) -> Result<VerifyReport> {
     let cursor = Log::<F>::cursor_of_split(split, options, OnCorrupt::Skip, true, None)?;
     let mut cursor = cursor.of_frames();
     let (mut records, mut uncertain, mut bytes) = (0, 0, 0);
@@ -166,8 +167,22 @@ fn check_frames<F: Format>(
     steps.end(progress)?;
     let (end, damages) = (cursor.offset(), cursor.damages().to_vec());
     let is_as_cut = end == split.end && split.records.is_none_or(|cut| cut == records);
-    let intact = damages.is_empty() && is_as_cut;
-    Ok(PartReport { intact, records, uncertain, bytes, end, damages })
+    let is_intact = damages.is_empty() && is_as_cut;
+    Ok(VerifyReport {
+        path: split.path.clone(),
+        verdict: if is_intact { Verdict::Clean } else { Verdict::Corrupt },
+        records,
+        uncertain,
+        bytes,
+        bounds: None,
+        valid_end: end,
+        file_end: split.end,
+        durable_end: None,
+        lost_acknowledged: !is_as_cut,
+        loss: None,
+        damages,
+        noted: false,
+    })
 }
 
 /// The beginning of a log covered by the parts, by their state at the cut. Empty if the parts are not consecutive from

@@ -77,7 +77,7 @@ fn damage_in_several_epochs_has_one_answer() {
                 assert_eq!(read(&reading(&disk), OnCorrupt::Skip), expected, "{what}");
                 assert_eq!(by_parts(&disk), expected, "{what}, by parts");
                 let report = options(&disk).verify_pier("/zod").unwrap();
-                let counted: u64 = report.epochs.iter().map(|epoch| epoch.report.records).sum();
+                let counted: u64 = report.epochs.iter().map(|(_, report)| report.records).sum();
                 assert_eq!((counted, report.ok()), (expected.len() as u64, !is_damaged), "{what}");
                 let pier = reading(&disk);
                 // Damage is raised here, that of a header too. No other event comes in its place.

@@ -167,7 +167,7 @@ fn verify_checks_every_epoch_and_what_lies_between() {
     let report = report.unwrap();
     assert!(report.ok());
     let found: Vec<_> =
-        report.epochs.iter().map(|epoch| (epoch.number, epoch.report.bounds)).collect();
+        report.epochs.iter().map(|(number, report)| (*number, report.bounds)).collect();
     assert_eq!(found, [(0, Some((1, 3))), (3, Some((4, 5))), (5, Some((6, 9)))]);
     let total = steps[0].1;
     assert!(steps.is_sorted() && steps.iter().all(|step| step.1 == total), "{steps:?}");

@@ -278,7 +278,7 @@ fn verify_skips_epochs_dropped_during_the_check() {
     });
     let report = report.unwrap();
     assert!(report.ok(), "{report:?}");
-    let checked: Vec<u64> = report.epochs.iter().map(|epoch| epoch.number).collect();
+    let checked: Vec<u64> = report.epochs.iter().map(|(number, _)| *number).collect();
     assert_eq!((checked, seen.0), (vec![0, 9], seen.1));
 }
 

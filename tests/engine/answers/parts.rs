@@ -38,9 +38,9 @@ fn verify_reads_only_parts_not_known_intact() {
         let mut records = 0;
         for part in &parts {
             let report = format.check_part(part, &at, MANUAL).unwrap();
-            assert!(report.intact && report.damages.is_empty(), "{part:?}: {report:?}");
+            assert!(report.ok() && report.damages.is_empty(), "{part:?}: {report:?}");
             assert_eq!(Some(report.records), part.records);
-            assert_eq!((report.bytes, report.end), (part.end - part.offset, part.end));
+            assert_eq!((report.bytes, report.valid_end), (part.end - part.offset, part.end));
             records += report.records;
         }
         assert_eq!(records, 24);
@@ -101,13 +101,13 @@ fn a_part_is_checked_against_its_own_log() {
     assert!(error.to_string().contains("another log than the one that was split"), "{error}");
     let stranger = Split { identity: None, ..parts[4].clone() };
     let report = LARGE[0].check_part(&stranger, &other, MANUAL).unwrap();
-    assert!(!report.intact && !report.damages.is_empty(), "{report:?}");
-    // Fewer records than counted, none of them damaged.
+    assert!(!report.ok() && !report.damages.is_empty(), "{report:?}");
+    // Fewer records than were counted, though none is damaged.
     let more = of_other[0].records.map(|records| records + 1);
     let miscounted = Split { records: more, ..of_other[0].clone() };
     let report = LARGE[0].check_part(&miscounted, &other, MANUAL).unwrap();
-    assert!(!report.intact && report.damages.is_empty(), "{report:?}");
-    // A part with an unknown number of records, one of them damaged.
+    assert!(!report.ok() && report.damages.is_empty(), "{report:?}");
+    // A part of which it is not known how many records it has, with one that is damaged.
     let specimen = Specimen::new(LARGE[0], &plain(24, 19_000), Beside::Closed(24));
     let uncounted = Split { records: None, unacknowledged_from: None, ..parts[0].clone() };
     let check = |change: &dyn Fn(&mut [u8])| {
@@ -116,17 +116,17 @@ fn a_part_is_checked_against_its_own_log() {
         let damaged = At::memory(&specimen.broken(&space).restore(), specimen.path());
         LARGE[0].check_part(&uncounted, &damaged, MANUAL).unwrap()
     };
-    assert!(check(&|_| ()).intact);
+    assert!(check(&|_| ()).ok());
     let report = check(&|space| space[specimen.edges[1] + 100] ^= 1);
-    assert!(!report.intact && report.end == uncounted.end, "{report:?}");
+    assert!(!report.ok() && report.valid_end == uncounted.end, "{report:?}");
     assert_eq!((report.damages.len(), Some(report.records + 1)), (1, parts[0].records));
     // Zeros at the part's end are no separate damage.
     let report = check(&|space| space[specimen.edges[2]..uncounted.end as usize].fill(0));
-    assert!(!report.intact && report.damages.is_empty(), "{report:?}");
-    assert_eq!((report.records, report.end), (2, specimen.edges[2] as u64));
+    assert!(!report.ok() && report.damages.is_empty(), "{report:?}");
+    assert_eq!((report.records, report.valid_end), (2, specimen.edges[2] as u64));
     // A part that ends within a record ends with damage.
     let within = Split { end: of_other[0].end - 1, records: None, ..of_other[0].clone() };
-    assert!(!LARGE[0].check_part(&within, &other, MANUAL).unwrap().intact);
+    assert!(!LARGE[0].check_part(&within, &other, MANUAL).unwrap().ok());
 }
 
 #[test]

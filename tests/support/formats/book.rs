@@ -7,7 +7,7 @@ use std::time::Duration;
 use deedbook::Batch;
 use deedbook::book::{Book, Deed, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{Mode, Result};
 
 use super::range;
@@ -69,7 +69,7 @@ impl Format for BookFormat {
         self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
     }
 
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<VerifyReport> {
         self.options(at, how).verify_part(part, |_, _| Ok(()))
     }
 

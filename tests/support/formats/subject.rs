@@ -13,7 +13,7 @@ use deedbook::Result;
 use deedbook::jobs::Split;
 use deedbook::jobs::{Bookmark, Reach};
 use deedbook::report::{Damage, OpenReport, Repair};
-use deedbook::report::{PartReport, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::{Disk, Memory, Storage};
 use deedbook::{Durability, Error, ErrorKind, Mode, Recovery};
 
@@ -156,7 +156,7 @@ pub trait Format: Sync {
     /// A full check, without the parts that are known to be intact.
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport>;
-    fn check_part(&self, _part: &Split, _at: &At, _how: How) -> Result<PartReport> {
+    fn check_part(&self, _part: &Split, _at: &At, _how: How) -> Result<VerifyReport> {
         unsupported("check_part")
     }
     fn salvage(&self, _at: &At, _to: &Path, _how: How) -> Result<SalvageReport> {

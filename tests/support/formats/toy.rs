@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deedbook::engine::{Log as EngineLog, *};
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::{LockTimeout, Mode, Result};
 
 use crate::support::formats::framing::Framing;
@@ -56,7 +56,7 @@ impl Format for ToyFormat {
         check_rest::<Toy>(&at.path, &options(at, how), intact, |_, _| Ok(()))
     }
 
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<VerifyReport> {
         check::<Toy>(part, &options(at, how), |_, _| Ok(()))
     }
 

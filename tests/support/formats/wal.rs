@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{PartReport, Repair, RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::{Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
 use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
 use deedbook::{Mode, Result};
@@ -90,7 +90,7 @@ impl Format for WalFormat {
         self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
     }
 
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<PartReport> {
+    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<VerifyReport> {
         self.options(at, how).verify_part(part, |_, _| Ok(()))
     }
 

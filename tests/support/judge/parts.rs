@@ -26,7 +26,7 @@ impl Case<'_> {
 pub fn share(format: &dyn Format, at: &At, how: How, parts: &[Split]) -> Result<VerifyReport> {
     let all_but_last = parts.split_last().map_or(&[][..], |(_, before)| before);
     let checked = all_but_last.iter().map(|part| format.check_part(part, at, how));
-    let intact = checked.take_while(|part| part.as_ref().is_ok_and(|part| part.intact)).count();
+    let intact = checked.take_while(|part| part.as_ref().is_ok_and(|part| part.ok())).count();
     format.verify_rest(at, how, &parts[..intact])
 }
 

@@ -66,11 +66,11 @@ pub fn judge_with(bytes: &[u8], record_bytes_max: u64, what: &str) -> Skipped {
         with(OnCorrupt::Stop).storage(storage)
     };
     let reports = untouched().verify(DIR, BASE).unwrap();
-    let report = &reports[0].report;
+    let (_, report) = &reports[0];
     assert_eq!(report.verdict, expected.verdict, "{what}");
     assert_eq!(report.valid_end, expected.valid_end as u64, "{what}");
     let rescued = untouched().salvage(DIR, BASE, "/rescued").unwrap();
-    let rescued = rescued[0].report.records;
+    let rescued = rescued[0].1.records;
     let mut skipped = Skipped { sent: Vec::new(), withheld: 0, kept: false };
     for on_corrupt in [OnCorrupt::Quarantine, OnCorrupt::Skip, OnCorrupt::Stop] {
         let what = format!("{what}, {on_corrupt:?}");
