@@ -44,11 +44,14 @@ report!(PyEpoch, "Epoch", Epoch, {
     verdict: String = |epoch| epoch.verdict.name().into(),
 });
 
-report!(PyDroppedEpochs, "DroppedEpochs", pier::Dropped, {
-    epochs: Vec<u64> = |dropped| dropped.epochs.clone(),
-    deeds: u64 = |dropped| dropped.deeds,
-    bytes: u64 = |dropped| dropped.bytes,
-    epoch: u64 = |dropped| dropped.epoch,
+/// Dropped epochs, and the number of the pier's first epoch after them.
+type Dropped = (Vec<Epoch>, u64);
+
+report!(PyDroppedEpochs, "DroppedEpochs", Dropped, {
+    epochs: Vec<u64> = |(dropped, _)| dropped.iter().map(|epoch| epoch.number).collect(),
+    deeds: u64 = |(dropped, first)| dropped.first().map_or(0, |epoch| first - epoch.number),
+    bytes: u64 = |(dropped, _)| dropped.iter().map(|epoch| epoch.bytes).sum(),
+    epoch: u64 = |(_, first)| *first,
 });
 
 type Checked = (u64, VerifyReport);
@@ -300,8 +303,14 @@ impl PyPier {
     ) -> PyResult<PyDroppedEpochs> {
         let retention = arguments::retention(py, max_bytes, ("max_age", max_age), consumed)?;
         let ask = if dry_run { Pier::retainable } else { Pier::retain };
-        let dropped = py.detach(|| ask(&self.pier, &retention)).or_raise(py)?;
-        Ok(PyDroppedEpochs::from(&dropped))
+        let work = || {
+            let dropped = ask(&self.pier, &retention)?;
+            let last = dropped.last().map(|epoch| epoch.number);
+            let stays = |epoch: &&Epoch| last.is_none_or(|last| epoch.number > last);
+            let first = self.pier.epochs()?.iter().find(stays).map_or(0, |epoch| epoch.number);
+            Ok((dropped, first))
+        };
+        Ok(PyDroppedEpochs::from(&py.detach(work).or_raise(py)?))
     }
 
     #[doc = doc!("Pier".consumers)]

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use super::part::OpenEpoch;
 use super::publish::{Epochs, remove_begun};
-use super::{FORMAT, LOG_NAME, Pier, Shared, ends_of};
+use super::{Epoch, FORMAT, LOG_NAME, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::locks::lock;
 use crate::mode::Mode;
@@ -30,23 +30,9 @@ const ASIDE_NAME: &str = "dropped";
 /// The text for the removal in errors.
 const REMOVING: &str = "remove what was dropped";
 
-/// The dropped epochs of [`Pier::retain`], or the epochs to drop, and the rest of the pier.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Dropped {
-    /// Numbers of the dropped epochs.
-    pub epochs: Vec<u64>,
-    /// Number of deeds in them.
-    pub deeds: u64,
-    /// Bytes of the logs.
-    pub bytes: u64,
-    /// Number of the pier's first epoch now, which is the last dropped event.
-    pub epoch: u64,
-}
-
 impl Pier {
     /// Drop the epochs that `retention` allows, the oldest first, but no event that a consumer
-    /// needs, and never the last epoch. Readers with an open epoch read to its end.
+    /// needs, and never the last epoch. Returns the dropped epochs as they were. Readers with an open epoch read to its end.
     ///
     /// Appends of other threads wait. If the call cannot find out whether an epoch is gone, it closes the handle; open
     /// the pier again to find out.
@@ -54,14 +40,14 @@ impl Pier {
     /// # Errors
     ///
     /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)); see [Errors](crate#errors).
-    pub fn retain(&self, retention: &Retention) -> Result<Dropped> {
+    pub fn retain(&self, retention: &Retention) -> Result<Vec<Epoch>> {
         let shared = self.shared.writable()?;
         let consumers = shared.consumers();
         let locked = consumers.lock(CONSUMERS_WAIT)?;
         let needed = consumers.load()?.into_values().min();
         let (_held, mut parts) = shared.changing();
         let dropped = shared.allowed(&parts, retention, needed)?;
-        for _ in &dropped.epochs {
+        for _ in &dropped {
             shared.drop_first(&mut parts)?;
         }
         drop(locked);
@@ -73,7 +59,7 @@ impl Pier {
     /// # Errors
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
-    pub fn retainable(&self, retention: &Retention) -> Result<Dropped> {
+    pub fn retainable(&self, retention: &Retention) -> Result<Vec<Epoch>> {
         let needed = self.shared.consumers().load()?.into_values().min();
         self.with(|parts| self.shared.allowed(parts, retention, needed))
     }
@@ -172,11 +158,10 @@ impl Shared {
         parts: &[OpenEpoch],
         retention: &Retention,
         needed: Option<u64>,
-    ) -> Result<Dropped> {
+    ) -> Result<Vec<Epoch>> {
         let ends = parts.iter().map(|part| part.book.end()).collect::<Result<Vec<u64>>>()?;
         let mut left: u64 = ends.iter().sum();
-        let epoch = parts.first().map_or(0, |part| part.number);
-        let mut dropped = Dropped { epoch, ..Dropped::default() };
+        let mut dropped = Vec::new();
         // Each epoch has a next epoch, whose number is the last event here.
         for ((part, bytes), after) in parts.iter().zip(ends).zip(parts.iter().skip(1)) {
             let is_needed = needed.is_some_and(|event| event <= after.number);
@@ -187,10 +172,7 @@ impl Shared {
                 break;
             }
             left -= bytes;
-            dropped.epochs.push(part.number);
-            dropped.deeds += after.number.saturating_sub(part.number);
-            dropped.bytes += bytes;
-            dropped.epoch = after.number;
+            dropped.push(part.shown()?);
         }
         Ok(dropped)
     }

@@ -1,6 +1,6 @@
 //! Piers to be opened and broken.
 
-use deedbook::book::pier::Pier;
+use deedbook::book::pier::{Epoch, Pier};
 use deedbook::book::{Layout, Options};
 
 pub use crate::support::common::refused;
@@ -97,6 +97,11 @@ pub fn layouts(pier: &Pier) -> Vec<Layout> {
 
 pub fn numbers(pier: &Pier) -> Vec<u64> {
     pier.epochs().unwrap().iter().map(|epoch| epoch.number).collect()
+}
+
+/// The numbers of dropped epochs.
+pub fn dropped(epochs: deedbook::Result<Vec<Epoch>>) -> Vec<u64> {
+    epochs.unwrap().iter().map(|epoch| epoch.number).collect()
 }
 
 /// Crash at each call that was recorded, and in the opening after it.
