@@ -21,9 +21,8 @@ pub use arrow::batches::Batches;
 #[cfg(feature = "arrow")]
 #[doc(hidden)]
 pub use arrow::parsed::ParsedLines;
-pub use bulk::compaction::CompactionReport;
 pub use bulk::export::ExportReport;
-pub use bulk::fragmentation::Fragmentation;
+pub use bulk::fragmentation::CompactionReport;
 pub use bulk::import::{BadLine, Check, ImportOptions, ImportReport};
 pub use bytes::event::{Event, EventRef, Flags, Id, Location};
 #[doc(hidden)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::nostr::{
-    BadLine, Census, CompactionReport, ExportReport, Fragmentation, ImportReport, OpenReport,
-    Outcome, RepairReport, SalvageReport, VerifyReport,
+    BadLine, Census, CompactionReport, ExportReport, ImportReport, OpenReport, Outcome,
+    RepairReport, SalvageReport, VerifyReport,
 };
 use deedbook::report::Damage;
 use pyo3::IntoPyObjectExt;
@@ -145,14 +145,14 @@ report!(PyCompactionReport, "CompactionReport", CompactionReport, {
     bytes_after: u64 = |report| report.bytes_after,
 });
 
-report!(PyFragmentation, "Fragmentation", Fragmentation, {
-    segment: u32 = |found| found.segment,
+report!(PyFragmentation, "Fragmentation", CompactionReport, {
+    segment: u32 = |found| found.segments.first().copied().unwrap_or_default(),
     kept: u64 = |found| found.kept,
     deleted: u64 = |found| found.deleted,
     replaced: u64 = |found| found.replaced,
     expired: u64 = |found| found.expired,
-    live_bytes: u64 = |found| found.live_bytes,
-    dead_bytes: u64 = |found| found.dead_bytes,
+    live_bytes: u64 = |found| found.bytes_after,
+    dead_bytes: u64 = |found| found.bytes_before - found.bytes_after,
     share: f64 = |found| found.share(),
 });
 

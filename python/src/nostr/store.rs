@@ -64,7 +64,7 @@ impl PyEventStore {
         &self,
         py: Python<'_>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<nostr::Fragmentation>> {
+    ) -> PyResult<Vec<nostr::CompactionReport>> {
         Progress::run(py, progress, |progress| {
             self.store.fragmentation(&mut |done, total| progress.call(done, total))
         })

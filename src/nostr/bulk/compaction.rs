@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, ScopedJoinHandle};
 
-use super::fragmentation::{Fate, Fragmentation, fate_of, fragmentation_of};
+use super::fragmentation::{CompactionReport, Fate, fate_of, fragmentation_of};
 use crate::error::{ErrorKind, Result};
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::names::Searches;
@@ -43,40 +43,6 @@ const PARTS_WAITING: usize = 4;
 const THREAD_BYTES: u64 = 16 << 20;
 /// The number of bytes after which a sync begins.
 const SYNC_BYTES: u64 = 16 << 20;
-
-/// The report of a compaction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CompactionReport {
-    /// The old segments.
-    pub segments: Vec<u32>,
-    /// The new segments; none in a dry run.
-    pub written: Vec<u32>,
-    /// Events copied.
-    pub kept: u64,
-    /// Deleted events to drop.
-    pub deleted: u64,
-    /// Replaced events to drop.
-    pub replaced: u64,
-    /// Expired events to drop.
-    pub expired: u64,
-    /// Size of the old segments, bytes.
-    pub bytes_before: u64,
-    /// Size of the new segments, bytes; in a dry run an estimate.
-    pub bytes_after: u64,
-}
-
-impl CompactionReport {
-    fn add(&mut self, share: &Fragmentation) {
-        self.segments.push(share.segment);
-        self.kept += share.kept;
-        self.deleted += share.deleted;
-        self.replaced += share.replaced;
-        self.expired += share.expired;
-        self.bytes_before += share.live_bytes + share.dead_bytes;
-        self.bytes_after += share.live_bytes;
-    }
-}
 
 impl EventStore {
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
@@ -122,7 +88,10 @@ impl EventStore {
         if dry_run {
             let mut report = CompactionReport::default();
             let found = self.fragmentation(progress)?;
-            found.iter().filter(|share| share.is_due(ratio)).for_each(|share| report.add(share));
+            found
+                .into_iter()
+                .filter(|share| share.is_due(ratio))
+                .for_each(|share| report.join(share));
             return Ok(report);
         }
         let (shared, wal) = self.writable()?;
@@ -145,8 +114,8 @@ impl Shared {
             state.segments.by_id.values().map(|open| open.segment.clone()).collect();
         let found = fragmentation_of(&segments, self.options.now(), progress)?;
         for share in found.into_iter().filter(|share| share.is_due(ratio)) {
-            report.add(&share);
-            shares.insert(share.segment, share);
+            shares.extend(share.segments.first().map(|&id| (id, share.clone())));
+            report.join(share);
         }
         drop(segments);
         if report.segments.is_empty() {
@@ -185,12 +154,12 @@ impl Shared {
     }
 
     /// The groups of old segments, one group a step.
-    fn steps(&self, shares: &BTreeMap<u32, Fragmentation>) -> Vec<Vec<u32>> {
+    fn steps(&self, shares: &BTreeMap<u32, CompactionReport>) -> Vec<Vec<u32>> {
         let step_bytes = STEP_SEGMENTS.saturating_mul(self.options.segment_size());
         let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0);
         for (&id, share) in shares {
             step.push(id);
-            bytes += share.live_bytes;
+            bytes += share.bytes_after;
             if bytes >= step_bytes {
                 steps.push(std::mem::take(&mut step));
                 bytes = 0;

@@ -15,66 +15,69 @@ use crate::nostr::store::handle::EventStore;
 /// The number of bytes in one task of a core.
 const LOOK_BYTES: u64 = 8 << 20;
 
-/// The effect of a compaction on a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fragmentation {
-    /// The number of the segment.
-    pub segment: u32,
-    /// Events to keep.
+/// The report of a compaction, or its effect on one segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactionReport {
+    /// The old segments.
+    pub segments: Vec<u32>,
+    /// The new segments; none in a dry run.
+    pub written: Vec<u32>,
+    /// Events copied.
     pub kept: u64,
-    /// Deleted events.
+    /// Deleted events to drop.
     pub deleted: u64,
-    /// Replaced events.
+    /// Replaced events to drop.
     pub replaced: u64,
-    /// Expired events.
+    /// Expired events to drop.
     pub expired: u64,
-    /// Bytes of the events to keep.
-    pub live_bytes: u64,
-    /// Bytes of the events to drop.
-    pub dead_bytes: u64,
+    /// Bytes of the events in the old segments.
+    pub bytes_before: u64,
+    /// Size of the new segments, bytes; in a dry run the bytes of the events to keep.
+    pub bytes_after: u64,
 }
 
-impl Fragmentation {
+impl CompactionReport {
     /// The share of the bytes in events to drop.
     pub fn share(&self) -> f64 {
-        match self.live_bytes + self.dead_bytes {
+        match self.bytes_before {
             0 => 0.0,
-            bytes => self.dead_bytes as f64 / bytes as f64,
+            bytes => self.bytes_before.saturating_sub(self.bytes_after) as f64 / bytes as f64,
         }
     }
 
     /// Whether the events to drop take at least this share of the bytes.
     pub fn is_due(&self, ratio: f64) -> bool {
-        self.dead_bytes > 0 && self.share() >= ratio
+        self.bytes_before > self.bytes_after && self.share() >= ratio
     }
 
     fn add(&mut self, event: &EventRef<'_>, now: u64, bytes: u64) {
+        self.bytes_before += bytes;
         match fate_of(event, now) {
             Fate::Keep => {
                 self.kept += 1;
-                self.live_bytes += bytes;
-                return;
+                self.bytes_after += bytes;
             }
             Fate::Deleted => self.deleted += 1,
             Fate::Replaced => self.replaced += 1,
             Fate::Expired => self.expired += 1,
         }
-        self.dead_bytes += bytes;
     }
 
-    /// Add the counts of the segment's next part.
-    fn join(&mut self, next: Self) {
+    /// Add the segments and the counts of another report.
+    pub(super) fn join(&mut self, next: Self) {
+        self.segments.extend(next.segments);
         self.kept += next.kept;
         self.deleted += next.deleted;
         self.replaced += next.replaced;
         self.expired += next.expired;
-        self.live_bytes += next.live_bytes;
-        self.dead_bytes += next.dead_bytes;
+        self.bytes_before += next.bytes_before;
+        self.bytes_after += next.bytes_after;
     }
 }
 
 impl EventStore {
-    /// The effect of a compaction on each segment, computed on all cores. `progress` gets the bytes
+    /// The effect of a compaction on each segment, as of a dry run for it alone, computed on all cores. `progress` gets the bytes
     /// done and the total, and an error of `progress` ends the work.
     ///
     /// # Errors
@@ -83,7 +86,7 @@ impl EventStore {
     pub fn fragmentation(
         &self,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Vec<Fragmentation>> {
+    ) -> Result<Vec<CompactionReport>> {
         let segments = self.snapshot()?;
         let mut progress = Progress::new(progress);
         let now = self.options().now();
@@ -111,7 +114,7 @@ pub(super) fn fragmentation_of(
     segments: &[Segment],
     now: u64,
     progress: &mut Progress<'_>,
-) -> Result<Vec<Fragmentation>> {
+) -> Result<Vec<CompactionReport>> {
     progress.expect(segments.iter().map(|segment| u64::from(segment.end())).sum());
     let mut parts = Vec::new();
     for segment in segments {
@@ -121,7 +124,7 @@ pub(super) fn fragmentation_of(
     let found = on_all_cores(
         parts.iter(),
         |&(segment, (from, to)), step| {
-            let mut share = Fragmentation::default();
+            let mut share = CompactionReport::default();
             let mut scan = segment.scan(from).with_names(&Searches::default());
             while let Some(found) = scan.next()? {
                 match found {
@@ -138,13 +141,16 @@ pub(super) fn fragmentation_of(
         },
         progress,
     )?;
-    let mut shares: Vec<Fragmentation> = segments
-        .iter()
-        .map(|segment| Fragmentation { segment: segment.header().segment, ..Default::default() })
-        .collect();
+    let of = |segment: &Segment| CompactionReport {
+        segments: vec![segment.header().segment],
+        ..CompactionReport::default()
+    };
+    let mut shares: Vec<CompactionReport> = segments.iter().map(of).collect();
     for ((segment, _), part) in parts.iter().zip(found) {
-        let id = segment.header().segment;
-        shares.iter_mut().filter(|share| share.segment == id).for_each(|share| share.join(part));
+        let of_segment = [segment.header().segment];
+        if let Some(share) = shares.iter_mut().find(|share| share.segments == of_segment) {
+            share.join(part);
+        }
     }
     Ok(shares)
 }
