@@ -35,7 +35,7 @@ pub use offline::files::FileInfo;
 #[doc(hidden)]
 pub use options::Envelope;
 pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};
-pub use record::{Position, Positions, Record};
+pub use record::{Position, Record};
 pub use store::LedgerStore;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 

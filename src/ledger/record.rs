@@ -9,9 +9,6 @@ pub struct Position {
     pub record: u64,
 }
 
-/// The first and the last record of a batch.
-pub type Positions = (Position, Position);
-
 /// A record of a file. A cursor lends the payload, and gives a `Record<&[u8]>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<P = Vec<u8>> {

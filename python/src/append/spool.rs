@@ -2,7 +2,7 @@
 
 use deedbook::Batch;
 use deedbook::Durability;
-use deedbook::ledger::{LedgerFormat, LedgerStore, Positions};
+use deedbook::ledger::{LedgerFormat, LedgerStore, Position};
 use pyo3::prelude::*;
 
 use crate::append::input::{PART_BYTES, Sink, feed};
@@ -16,7 +16,7 @@ struct Spooler<'a> {
     batch: Batch<LedgerFormat>,
     taken: u64,
     /// The first and the last record.
-    at: Option<Positions>,
+    at: Option<(Position, Position)>,
 }
 
 impl Sink for Spooler<'_> {
@@ -81,7 +81,7 @@ pub fn append_events(
     Ok(spooled(spooler.at, spooler.taken))
 }
 
-fn spooled(at: Option<Positions>, records: u64) -> PyPositions {
+fn spooled(at: Option<(Position, Position)>, records: u64) -> PyPositions {
     let at = at.map(|(first, last)| Range::Files { first, last, records });
     PyPositions(at.unwrap_or(Range::Nowhere))
 }

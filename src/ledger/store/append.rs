@@ -11,7 +11,7 @@ use crate::error::{Durable, Error, Result};
 use crate::ledger::Batch;
 use crate::ledger::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
 use crate::ledger::directory::Created;
-use crate::ledger::record::{Position, Positions};
+use crate::ledger::record::Position;
 use crate::ledger::store::{LedgerStore, Shared};
 use crate::lines::{self, try_locked};
 use crate::scan::framing::Framing;
@@ -29,7 +29,7 @@ pub struct Appended {
     /// The part in finished files, if this append finished a file.
     pub finished: Option<u64>,
     /// The first and the last record, if there are any.
-    pub at: Positions,
+    pub at: (Position, Position),
 }
 
 impl LedgerStore {
@@ -57,7 +57,7 @@ impl LedgerStore {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn append_batch(&self, batch: &Batch) -> Result<Option<Positions>> {
+    pub fn append_batch(&self, batch: &Batch) -> Result<Option<(Position, Position)>> {
         let shared = self.writable()?;
         let appended = shared.append_encoded(batch)?;
         shared.after_append(appended)?;
@@ -72,7 +72,7 @@ impl LedgerStore {
     ///
     /// Fails with [`TooLarge`](crate::ErrorKind::TooLarge) for a record beyond the limit, and with
     /// [`Poisoned`](crate::ErrorKind::Poisoned) after a write or sync that failed; see [Errors](crate#errors).
-    pub fn append_unsynced(&self, batch: &Batch) -> Result<Option<Positions>> {
+    pub fn append_unsynced(&self, batch: &Batch) -> Result<Option<(Position, Position)>> {
         let shared = self.writable()?;
         let appended = shared.append_encoded(batch)?;
         match (shared.options.durability, appended.finished) {
@@ -112,7 +112,7 @@ impl LedgerStore {
     pub fn append_many<T: AsRef<[u8]>>(
         &self,
         payloads: impl IntoIterator<Item = T>,
-    ) -> Result<Option<Positions>> {
+    ) -> Result<Option<(Position, Position)>> {
         let mut batch = Batch::new(self.writable()?.codec.record_bytes_max);
         for payload in payloads {
             batch.push(payload.as_ref())?;
