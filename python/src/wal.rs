@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::report::Repair;
-use deedbook::wal::{Archive, Cut, Layout, Lsn, Options, Record, Wal, WalFormat, pack};
+use deedbook::wal::{Cut, Layout, Lsn, Options, Record, Wal, WalFormat, pack};
 use deedbook::{Batch, Durability, LockTimeout, Retention};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
@@ -53,8 +53,8 @@ fn reading(segment_bytes: Option<u64>, record_bytes_max: Option<u64>) -> deedboo
 }
 
 /// A function of Python as the archive hook. The function's exception is the cause of the failure.
-fn archive(callback: Py<PyAny>) -> Archive {
-    Archive::new(move |index, path| {
+fn archive(options: Options, callback: Py<PyAny>) -> Options {
+    options.archive(move |index, path| {
         Python::attach(|py| callback.call1(py, (index, path)).map(drop))
             .map_err(std::io::Error::other)
     })
@@ -137,9 +137,12 @@ impl PyWal {
             .slow_sync(seconds(py, "slow_sync", slow_sync)?)
             .lock_timeout(arguments::lock_timeout(py, lock_timeout)?)
             .check_all(arguments::check_all(py, check)?)
-            .archive(archive.map(self::archive))
             .retention((retention != Retention::default()).then_some(retention))
             .file_mode(file_mode);
+        let options = match archive {
+            Some(callback) => self::archive(options, callback),
+            None => options,
+        };
         check_format(py, &path, "wal")?;
         let wal = py.detach(|| options.open(&path, mode)).or_raise(py)?;
         let class = PyClassInitializer::from(PyLog::new(wal.clone()));

@@ -39,6 +39,9 @@ macro_rules! log_options {
         optional {
             $($(#[$about_maybe:meta])* $maybe:ident: $inner:ty,)*
         }
+        $(hidden {
+            $($(#[$about_hidden:meta])* $hidden:ident: $within:ty,)*
+        })?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
@@ -46,6 +49,7 @@ macro_rules! log_options {
         pub struct Options {
             $($(#[$about])* pub $field: $kind,)*
             $($(#[$about_maybe])* pub $maybe: Option<$inner>,)*
+            $($($(#[$about_hidden])* pub(super) $hidden: Option<$within>,)*)?
             /// How opening for write treats a tail that is not clean.
             pub recovery: Recovery,
             /// A sync that takes longer is logged and counted.
@@ -64,6 +68,7 @@ macro_rules! log_options {
                 Self {
                     $($field: $default,)*
                     $($maybe: None,)*
+                    $($($hidden: None,)*)?
                     recovery: Recovery::Valid,
                     slow_sync: Duration::from_secs(1),
                     lock_timeout: LockTimeout::default(),

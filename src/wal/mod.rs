@@ -26,7 +26,6 @@ pub use crate::storage::segmented::head::HEAD_NAME;
 pub use codec::Lsn;
 #[doc(hidden)]
 pub use codec::segment_name;
-pub use dropping::archive::Archive;
 pub use dropping::cut::{Cut, Dropped};
 pub use format::WalFormat;
 pub use options::{Layout, Options};

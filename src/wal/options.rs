@@ -1,5 +1,7 @@
 //! How a write-ahead log is opened.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,12 +68,14 @@ log_options! {
         /// Limit of a payload, bytes. By default the limit from the log's creation, or 64 MiB. A
         /// lower limit applies to appends only.
         record_bytes_max: u64,
-        /// Called for every whole segment before it is removed.
-        archive: Archive,
         /// The prefix that a log open for writing drops by itself, like
         /// [`Wal::retain`](super::Wal::retain): at opening, and after the first sync in each
         /// segment. A failure is logged, and appends continue.
         retention: Retention,
+    }
+    hidden {
+        /// Called for every whole segment before it is removed.
+        archive: Archive,
     }
 }
 
@@ -80,6 +84,23 @@ impl Options {
     pub const RECORD_BYTES_MAX: u64 = RECORD_BYTES_MAX;
     /// The default size of a segment, bytes.
     pub const SEGMENT_BYTES: u64 = SEGMENT_BYTES;
+
+    /// Call `hook` with the number and the path of every segment before the removal. If the hook fails,
+    /// nothing is removed and the head stays. Appends and reads continue meanwhile. A hook that
+    /// truncates the log or sets its consumers waits for itself.
+    ///
+    /// The call that drops waits for the hook: [`Wal::retain`](super::Wal::retain), a truncation,
+    /// an opening, or the first sync in a segment. With [`Durability::Interval`] the background thread
+    /// waits, and syncs nothing while the hook works: keep the hook short. The log may call the hook
+    /// again for the same segment: after a crash, or after the hook failed for a later segment.
+    #[must_use]
+    pub fn archive(
+        mut self,
+        hook: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.archive = Some(Archive(Arc::new(hook)));
+        self
+    }
 
     pub(super) fn check(&self) -> Result<()> {
         let limit = u64::from(u32::MAX) - HEADER_BYTES;

@@ -1,6 +1,6 @@
 //! Refusals of only a write-ahead log: layouts, truncation, consumers, retention.
 
-use deedbook::wal::{Archive, Layout, Lsn, Options};
+use deedbook::wal::{Layout, Lsn, Options};
 use deedbook::wal::{Wal, segment_name};
 
 use crate::support::formats::wal::head_marker;
@@ -58,7 +58,7 @@ fn truncation(texts: &mut Texts) {
     many.sync().unwrap();
     many.truncate_before(lsns[3]).unwrap();
 
-    let fails = Archive::new(|_, _| Err(io::Error::other("the archive is full")));
+    let fails = |_: u64, _: &Path| Err(io::Error::other("the archive is full"));
     drop(many);
     let archiving = options(&disk, None).archive(fails);
     let wal = archiving.open("/log/archived", Mode::Create).unwrap();

@@ -1,6 +1,6 @@
 //! The archive hook, which gets each segment before it goes.
 
-use deedbook::wal::{Archive, Lsn, Wal};
+use deedbook::wal::{Lsn, Wal};
 use tempfile::TempDir;
 
 use super::{filled, options};
@@ -15,13 +15,13 @@ fn the_archive_gets_segments_once_despite_a_failure() {
     let broken = Arc::new(AtomicBool::new(true));
     let archive = {
         let (got, broken) = (got.clone(), broken.clone());
-        Archive::new(move |index, path| {
+        move |index: u64, path: &Path| {
             if broken.load(Ordering::Relaxed) {
                 return Err(std::io::Error::other("no room in the archive"));
             }
             got.lock().unwrap().push((index, std::fs::read(path)?));
             Ok(())
-        })
+        }
     };
     let options = options().archive(archive);
     let (_dir, wal, lsns) = filled(&options);
@@ -47,11 +47,11 @@ fn while_the_archive_works_appends_go_on() {
     let slot: Arc<Mutex<Option<Wal>>> = Arc::default();
     let archive = {
         let slot = slot.clone();
-        Archive::new(move |_, _| {
+        move |_: u64, _: &Path| {
             let wal = slot.lock().unwrap();
             wal.as_ref().unwrap().commit(b"from the archive").map_err(std::io::Error::other)?;
             Ok(())
-        })
+        }
     };
     let (_dir, wal, lsns) = filled(&options().archive(archive));
     *slot.lock().unwrap() = Some(wal.clone());
@@ -69,10 +69,10 @@ fn background_syncs_survive_a_panicking_archive_hook() {
     let calls = Arc::new(AtomicU64::new(0));
     let archive = {
         let calls = calls.clone();
-        Archive::new(move |_, _| {
+        move |_: u64, _: &Path| {
             assert!(calls.fetch_add(1, Ordering::SeqCst) > 0, "the first call of the hook panics");
             Ok(())
-        })
+        }
     };
     let every = Durability::Interval(Duration::from_millis(1));
     let options = options().archive(archive).retention(Retention::new().bytes_max(0));

@@ -1,7 +1,7 @@
 //! Rules by which a log drops whole segments: on request, or automatically.
 
 use deedbook::storage::LockAttempt;
-use deedbook::wal::{Archive, Dropped, Layout, Lsn, Options, Wal};
+use deedbook::wal::{Dropped, Layout, Lsn, Options, Wal};
 use tempfile::TempDir;
 
 use super::{filled, options};
@@ -128,10 +128,10 @@ fn a_segments_age_counts_from_its_last_record() {
 fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
     let archived = Arc::new(AtomicU64::new(0));
     let count = archived.clone();
-    let archive = Archive::new(move |_, _| {
+    let archive = move |_: u64, _: &Path| {
         count.fetch_add(1, Ordering::SeqCst);
         Ok(())
-    });
+    };
     let options = options().retention(retention).archive(archive);
     (options.open(dir.path(), Mode::Append).unwrap(), archived)
 }
