@@ -127,7 +127,6 @@ walks! {
     deedbook::Reverse<deedbook::book::BookFormat>: next, |_: &Self| false, |_| [];
     deedbook::Reverse<deedbook::wal::WalFormat>: next, |_: &Self| false, |_| [];
     deedbook::Chained<deedbook::book::BookFormat>: next, deedbook::Chained::ready, deedbook::Chained::damages;
-    pier::Reverse: next, |_: &Self| false, |_| [];
     deedbook::Chained<deedbook::ledger::LedgerFormat>: next_numbered, deedbook::Chained::ready, deedbook::Chained::damages;
 }
 

@@ -61,7 +61,6 @@ use part::OpenEpoch;
 
 pub use check::Report;
 pub use follow::Follow;
-pub use read::Reverse;
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]

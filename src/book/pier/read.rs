@@ -6,20 +6,13 @@ use super::part::OpenEpoch;
 use super::{Pier, ends_of};
 use crate::book::format::BookFormat;
 use crate::book::read::numbers;
-use crate::book::{self, Book, Deed, JamReader};
+use crate::book::{Book, Deed, JamReader, Reverse};
 use crate::error::{ErrorKind, Result};
-use crate::log::{Chained, Format};
+use crate::log::Chained;
 use crate::scan::OnCorrupt;
 
 pub(crate) type Cursor = Chained<BookFormat>;
 pub(crate) type Iter = crate::log::Iter<BookFormat>;
-
-/// Walks backwards over [deeds](Deed), epoch after epoch.
-#[derive(Debug)]
-pub struct Reverse {
-    /// The epochs still to walk; the last entry is the present walk.
-    walks: Vec<(u64, book::Reverse)>,
-}
 
 impl Pier {
     /// Read one deed.
@@ -98,7 +91,13 @@ impl Pier {
     pub fn cursor_back(&self, events: impl RangeBounds<u64>) -> Result<Reverse> {
         let (start, stop) = numbers(events);
         let walk = |book: &Book| book.0.reverse_by_ordinal(start, stop);
-        Ok(Reverse { walks: self.walks(start, stop, walk)? })
+        let walks = self.walks(start, stop, walk)?.into_iter();
+        let mut walks: Vec<Reverse> = walks.map(|(_, walk)| walk).collect();
+        match walks.pop() {
+            Some(last) => Ok(last.with_before(walks)),
+            // No epoch has events of the range.
+            None => self.on_last(|book| book.0.reverse_by_ordinal(0, Some(0))),
+        }
     }
 
     /// A walk for each epoch with events of the range, and the epoch's number.
@@ -120,31 +119,7 @@ impl Pier {
     }
 }
 
-impl Reverse {
-    /// The next deed, going down.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
-    /// after an error.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Deed>> {
-        while let Some((_, walk)) = self.walks.last_mut() {
-            match walk.next().map(|deed| deed.map(BookFormat::own)) {
-                Ok(None) => drop(self.walks.pop()),
-                Err(error) => {
-                    // The epoch before would leave a gap after the error.
-                    self.walks.clear();
-                    return Err(error);
-                }
-                deed => return deed,
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// All present deeds.
+/// All deeds that are there now.
 impl IntoIterator for &Pier {
     type Item = Result<Deed>;
     type IntoIter = Iter;

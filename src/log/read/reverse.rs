@@ -34,6 +34,8 @@ pub struct Reverse<F: Format> {
     damage: Option<Error>,
     /// Cuts of the log's end when the walk began.
     cuts: u64,
+    /// Walks of the logs before this one, the nearest last.
+    before: Vec<Self>,
 }
 
 impl<F: Format> Debug for Reverse<F> {
@@ -98,11 +100,30 @@ impl<F: Format> Log<F> {
         };
         let (bytes, records, damage) = (Vec::new(), Vec::new(), None);
         let base = end;
-        Ok(Reverse { shared, file, trailing, start, end, bytes, base, records, damage, cuts })
+        let before = Vec::new();
+        Ok(Reverse {
+            shared,
+            file,
+            trailing,
+            start,
+            end,
+            bytes,
+            base,
+            records,
+            damage,
+            cuts,
+            before,
+        })
     }
 }
 
 impl<F: Format> Reverse<F> {
+    /// Go on in the logs before this one, the nearest last.
+    #[must_use]
+    pub(crate) fn with_before(self, before: Vec<Self>) -> Self {
+        Self { before, ..self }
+    }
+
     /// The next record, going down.
     ///
     /// # Errors
@@ -114,13 +135,17 @@ impl<F: Format> Reverse<F> {
         while self.records.is_empty() {
             if let Some(error) = self.damage.take() {
                 self.end = self.start;
+                // The log before would leave a gap after the error.
+                self.before.clear();
                 notice::raised(&error);
                 return Err(error);
             }
             if self.end <= self.start && self.trailing.is_none() {
-                return Ok(None);
+                let Some(next) = self.before.pop() else { return Ok(None) };
+                *self = next.with_before(std::mem::take(&mut self.before));
+                continue;
             }
-            self.load()?;
+            self.load().inspect_err(|_| self.before.clear())?;
         }
         let Some((ordinal, offset, frame)) = self.records.pop() else { return Ok(None) };
         let at = (offset - self.base) as usize;
