@@ -141,7 +141,7 @@ fn mended(world: &World, honest: bool) {
             let after = world.log();
             assert!(log.starts_with(&after));
             assert_eq!((log.len() - after.len()) as u64, report.cut_bytes);
-            saved(&world, &log[after.len()..], report.saved_to.as_ref());
+            saved(&world, &log[after.len()..], report.saved.first());
             if honest {
                 let verified = verified.expect("repaired, so it could be verified");
                 assert_eq!(after.len() as u64, verified.valid_end, "{verified:?}");

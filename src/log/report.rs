@@ -132,29 +132,34 @@ pub struct Repair {
     pub accept_loss: bool,
 }
 
-/// The result of a repair: the cut, and the file with the saved bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of a repair: the cut, and the files with the saved bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The log.
     pub path: PathBuf,
-    /// The log's new end.
+    /// The log's new end; 0 for an event store, whose files each have an end.
     pub valid_end: u64,
     /// Bytes removed; in a dry run, bytes to be removed.
     pub cut_bytes: u64,
-    /// Intact records among them.
+    /// Intact records among them. Of an event store: events that the segments lack.
     pub cut_records: u64,
-    /// File with the removed bytes, next to the log.
-    pub saved_to: Option<PathBuf>,
+    /// Files with the removed bytes, next to the log.
+    pub saved: Vec<PathBuf>,
     /// Segments after a gap, by their new names: no reader takes a renamed segment for a part of
     /// the log. In a dry run, by their present names.
     pub set_aside: Vec<PathBuf>,
-    /// The damage at which the log was cut.
-    pub damage: Option<Damage>,
-    /// Missing acknowledged records: this repair's, or else earlier repairs' losses. A note next to
-    /// the log keeps the losses of a repair.
+    /// The damage at which the log was cut. Of an event store: the damaged parts of the files, and the
+    /// parts of the write-ahead log that a cut removes with them.
+    pub damages: Vec<Damage>,
+    /// Missing segments of an event store.
+    pub lost_segments: Vec<u32>,
+    /// Missing acknowledged records: with segments, with damaged bytes, or at the log's end. A repair
+    /// that continues without them notes the loss next to the log.
     pub loss: Option<Loss>,
-    /// Whether the log can be opened for writing now.
+    /// Losses that earlier repairs noted.
+    pub earlier_loss: Option<Loss>,
+    /// Whether the log can be opened for writing now, and has no damage.
     pub mended: bool,
 }
 

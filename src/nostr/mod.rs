@@ -39,7 +39,6 @@ pub use index::query::Query as Places;
 #[doc(hidden)]
 pub use log::wal;
 pub use mend::check::{Census, VerifyReport};
-pub use mend::repair::RepairReport;
 pub use mend::salvage::SalvageReport;
 pub use pages::options::{History, Options};
 pub use store::append::Outcome;

@@ -84,7 +84,7 @@ fn spec_recovery_and_repair_save_before_truncating() {
         let saved_to = if by_repair {
             let report = options.repair(BOOK, FORCED).unwrap();
             assert_eq!((report.valid_end, report.cut_bytes), (at[5], at[9] - at[5]));
-            report.saved_to
+            report.saved.first().cloned()
         } else {
             let spec = options.clone().recovery(Recovery::Spec);
             spec.open(BOOK, Mode::Append).unwrap().recovery().saved_to.clone()
@@ -94,7 +94,7 @@ fn spec_recovery_and_repair_save_before_truncating() {
         assert_eq!(book.append(1, b"on").unwrap(), 6);
         book.close().unwrap();
         assert!(check(BOOK, &options).ok());
-        assert_eq!(options.repair(BOOK, FORCED).unwrap().saved_to, None);
+        assert_eq!(options.repair(BOOK, FORCED).unwrap().saved.len(), 0);
     }
 }
 
@@ -110,7 +110,7 @@ fn saving_a_tail_never_replaces_an_earlier_one() {
         bytes[at[2] as usize] ^= 1;
         write_file(&storage, Path::new(LOG), &bytes);
         storage.remove(Path::new(MARK)).ok();
-        saved.push(options.repair(BOOK, FORCED).unwrap().saved_to.unwrap());
+        saved.extend(options.repair(BOOK, FORCED).unwrap().saved);
     }
     saved.dedup();
     assert_eq!(saved.len(), 3);

@@ -70,7 +70,7 @@ fn a_log_with_only_torn_bytes_is_repairable() {
             }
             assert_eq!(fs::read(&file).unwrap(), torn[..len]);
             let saved = match way {
-                "repair" => Options::new().repair(&path, Repair::default()).unwrap().saved_to,
+                "repair" => Options::new().repair(&path, Repair::default()).unwrap().saved.pop(),
                 _ => spec.open(&path, Mode::Append).unwrap().recovery().saved_to.clone(),
             };
             assert_eq!(fs::read(saved.unwrap()).unwrap(), torn[..len]);

@@ -166,8 +166,8 @@ fn records_dropped_by_truncation_are_not_lost() {
     damage(&TINY, &disk, lsns[4].0 + 20);
     let dry_run = Repair { dry_run: true, ..Repair::default() };
     let report = TINY.options(&disk, MANUAL).repair(TINY.path, dry_run).unwrap();
-    let (loss, damage) = (report.loss.unwrap(), report.damage.unwrap());
-    // 0: the number is unknown.
+    let (loss, damage) = (report.loss.unwrap(), &report.damages[0]);
+    // 0: how many is not known.
     assert_eq!((loss.records, loss.offset), (0, lsns[4].0));
     assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
 }

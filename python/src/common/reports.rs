@@ -219,9 +219,14 @@ pub fn salvaged(report: &SalvageReport) -> &'static str {
     }
 }
 
+/// The loss of a repair, or else of earlier ones.
+fn lost(report: &RepairReport) -> Option<PyLoss> {
+    report.loss.as_ref().or(report.earlier_loss.as_ref()).map(PyLoss::from)
+}
+
 /// How a log is after a repair.
 fn repaired(report: &RepairReport) -> &'static str {
-    match (report.mended, report.loss.is_some(), report.damage.as_ref()) {
+    match (report.mended, lost(report).is_some(), report.damages.first()) {
         (true, ..) | (_, false, None) => "clean",
         (false, false, Some(damage)) if damage.next_intact.is_none() => "torn",
         _ => "corrupt",
@@ -231,15 +236,15 @@ fn repaired(report: &RepairReport) -> &'static str {
 report!(PyRepairReport, "RepairReport", RepairReport, {
     ok: bool = |report| report.mended || repaired(report) == "clean",
     verdict: String = |report| repaired(report).into(),
-    damages: Vec<PyDamage> = |report| report.damage.iter().map(PyDamage::from).collect(),
+    damages: Vec<PyDamage> = |report| damages(&report.damages),
     path: FsPath = |report| report.path.clone().into(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,
     cut_records: u64 = |report| report.cut_records,
-    saved_to: Option<FsPath> = |report| text(&report.saved_to),
+    saved_to: Option<FsPath> = |report| report.saved.first().map(FsPath::from),
     set_aside: Vec<FsPath> = |report| texts(&report.set_aside),
-    damage: Option<PyDamage> = |report| report.damage.as_ref().map(PyDamage::from),
-    loss: Option<PyLoss> = |report| report.loss.as_ref().map(PyLoss::from),
+    damage: Option<PyDamage> = |report| report.damages.first().map(PyDamage::from),
+    loss: Option<PyLoss> = lost,
     mended: bool = |report| report.mended,
 });
 

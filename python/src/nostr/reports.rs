@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use deedbook::nostr::{
     BadLine, Census, CompactionReport, ExportReport, ImportReport, OpenReport, Outcome,
-    RepairReport, SalvageReport, VerifyReport,
+    SalvageReport, VerifyReport,
 };
-use deedbook::report::Damage;
+use deedbook::report::{Damage, RepairReport};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -182,21 +182,22 @@ pub fn damaged(damages: &[Damage]) -> Vec<PyDamagedPart> {
 
 /// Repaired, or found without damage by a dry run.
 fn is_whole(report: &RepairReport) -> bool {
-    let found = report.damages.is_empty() && report.lost_segments.is_empty() && !report.is_loss;
+    let found =
+        report.damages.is_empty() && report.lost_segments.is_empty() && report.loss.is_none();
     report.mended || found
 }
 
 report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
     ok: bool = |report| is_whole(report),
     verdict: String = |report| verdict(is_whole(report)),
-    loss: Option<PyLoss> = |report| loss(report.is_loss),
+    loss: Option<PyLoss> = |report| loss(report.loss.is_some()),
     path: FsPath = |report| report.path.clone().into(),
     damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
     cut_bytes: u64 = |report| report.cut_bytes,
-    cut_events: u64 = |report| report.cut_events,
+    cut_events: u64 = |report| report.cut_records,
     lost_segments: Vec<u32> = |report| report.lost_segments.clone(),
-    is_loss: bool = |report| report.is_loss,
-    was_loss: bool = |report| report.was_loss,
+    is_loss: bool = |report| report.loss.is_some(),
+    was_loss: bool = |report| report.earlier_loss.is_some(),
     saved: Vec<FsPath> = |report| paths(&report.saved),
     mended: bool = |report| report.mended,
 });

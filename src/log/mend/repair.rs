@@ -72,9 +72,9 @@ fn cut_and_reopen<F: Format>(
     forget_damage(&*common.storage, &place.sidecar)?;
     report.valid_end = recovery.valid_end;
     report.cut_bytes = recovery.cut_bytes;
-    report.saved_to = recovery.saved_to;
+    report.saved = recovery.saved_to.into_iter().collect();
     report.set_aside = recovery.set_aside;
-    report.damage = recovery.damage;
+    report.damages = recovery.damage.into_iter().collect();
     report.mended = true;
     Ok(report)
 }
@@ -97,10 +97,12 @@ fn plan<F: Format>(
         valid_end: findings.extent.end,
         cut_bytes: found.space.files_end.saturating_sub(findings.extent.end),
         cut_records: if is_corrupt { intact_after(common, place, found)? } else { 0 },
-        saved_to: None,
+        saved: Vec::new(),
         set_aside: orphans(place, found)?,
-        damage: findings.damage.clone(),
-        loss: loss(found).or(noted),
+        damages: findings.damage.clone().into_iter().collect(),
+        lost_segments: Vec::new(),
+        loss: loss(found),
+        earlier_loss: noted,
         mended: false,
     };
     if let Some(damage) =

@@ -287,7 +287,7 @@ pub fn mend(
         let may = Repair { force: true, accept_loss: true, dry_run: false };
         let with = options.wal().file(Lsn(1), Lsn(0));
         let report = crate::log::repair::<FileFormat>(path, &with, may)?;
-        saved.extend(report.saved_to);
+        saved.extend(report.saved);
     }
     Ok(saved)
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Repair;
+use crate::log::{Repair, RepairReport};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::{self, LogPlan};
@@ -35,32 +35,6 @@ use crate::saving::save_part;
 use crate::scan::Damage;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
-
-/// The report of a repair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairReport {
-    /// The store.
-    pub path: PathBuf,
-    /// The damaged parts of the files, and the parts of the write-ahead log that a cut removes with
-    /// them.
-    pub damages: Vec<Damage>,
-    /// Bytes removed from files; in a dry run, bytes to be removed.
-    pub cut_bytes: u64,
-    /// Intact events in a cut part of the write-ahead log that the segments lack.
-    pub cut_events: u64,
-    /// Missing segments.
-    pub lost_segments: Vec<u32>,
-    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the
-    /// log. A repair that continues without them notes the loss next to the store.
-    pub is_loss: bool,
-    /// Whether an earlier repair noted the loss.
-    pub was_loss: bool,
-    /// Files with the removed bytes.
-    pub saved: Vec<PathBuf>,
-    /// Whether the store now opens for writing, and has no damage.
-    pub mended: bool,
-}
 
 /// Repair a store, after saving the cut bytes to files next to it. An undamaged store is opened and
 /// closed.
@@ -94,8 +68,8 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
             Some(WriterLock::acquire(storage, &sidecar, &dir, &LockTimeout::default())?)
         }
     };
-    let was_loss = Loss::load(storage, &sidecar)?.is_some();
-    let mut report = RepairReport { path: dir.clone(), was_loss, ..RepairReport::default() };
+    let earlier_loss = Loss::load(storage, &sidecar)?;
+    let mut report = RepairReport { path: dir.clone(), earlier_loss, ..RepairReport::default() };
     let (mut belonging, mut there) = Belonging::load(options, &dir)?;
     let mut seen = Seen::look(options, &dir, &there, &belonging)?;
     report.damages.append(&mut seen.damages);
@@ -117,8 +91,9 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
         false => !report.damages.is_empty(),
     };
     let foreign = belonging.foreign(&seen.segments);
-    report.is_loss =
+    let is_loss =
         is_page_lost || !report.lost_segments.is_empty() || plan.is_loss || foreign.is_some();
+    report.loss = is_loss.then_some(Loss { records: 0, first: 0, offset: 0 });
     let of_foreign = |(path, reason)| Damage::of_file(path, 0..0, reason);
     report.damages.extend(foreign.map(of_foreign));
     report.damages.extend(seen.headers.iter().map(|(_, damage)| damage.clone()));
@@ -135,28 +110,28 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
         report.damages.extend(Some(part).filter(|_| later > 0));
     }
     report.cut_bytes += plan.cut_bytes;
-    report.cut_events = plan.cut_events;
+    report.cut_records = plan.cut_events;
     if may.dry_run {
         return Ok(report);
     }
-    if report.cut_events > 0 && !may.force {
-        let (lie, them) = if report.cut_events > 1 { ("s lie", "them") } else { (" lies", "it") };
+    if report.cut_records > 0 && !may.force {
+        let (lie, them) = if report.cut_records > 1 { ("s lie", "them") } else { (" lies", "it") };
         let message = format!(
             "{} intact event{lie} only after the damage in the write-ahead log and would go with the \
              cut; salvage copies {them} to a new store, or force the repair",
-            report.cut_events
+            report.cut_records
         );
         return Err(Error::new(ErrorKind::Corrupt, message).at(&wal_dir));
     }
-    if report.is_loss {
+    if let Some(loss) = &report.loss {
         if !may.accept_loss {
-            (report.cut_bytes, report.cut_events) = (0, 0);
+            (report.cut_bytes, report.cut_records) = (0, 0);
             return Ok(report);
         }
         // The note comes before any removal: every later check reports the loss.
-        Loss { records: 0, first: 0, offset: 0 }.store(storage, &sidecar)?;
+        loss.store(storage, &sidecar)?;
     }
-    if report.is_loss || !report.damages.is_empty() {
+    if report.loss.is_some() || !report.damages.is_empty() {
         forget_imports(storage, &sidecar)?;
     }
     for (path, header) in

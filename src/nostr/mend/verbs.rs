@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::check::VerifyReport;
-use super::repair::{RepairReport, repair};
+use super::repair::repair;
 use super::salvage::{SalvageReport, salvage};
 use crate::error::Result;
-use crate::log::Repair;
+use crate::log::{Repair, RepairReport};
 use crate::mode::Mode;
 use crate::nostr::bulk::import::Check;
 use crate::nostr::pages::options::Options;

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use deedbook::nostr::{RepairReport, SalvageReport};
-use deedbook::report::Damage;
+use deedbook::nostr::SalvageReport;
+use deedbook::report::{Damage, RepairReport};
 
 use tempfile::TempDir;
 

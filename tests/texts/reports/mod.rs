@@ -56,13 +56,13 @@ fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     };
     let (said, mut repaired) = repair(Repair::default());
     if let (Ok(would), Ok(did)) = (&would, &mut repaired) {
-        assert!(!would.mended && would.saved_to.is_none(), "a dry run");
+        assert!(!would.mended && would.saved.is_empty(), "a dry run");
         if did.mended {
             let does = |report: &RepairReport| (report.cut_bytes, report.set_aside.len());
             assert_eq!(does(would), does(did), "the dry run, and the repair");
         }
         did.mended = false;
-        did.saved_to = None;
+        did.saved.clear();
     }
     if repairing(&would) != repairing(&repaired) {
         lines.push(format!("dry run {}", repairing(&would)));

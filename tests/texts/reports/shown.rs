@@ -119,9 +119,9 @@ pub fn repairing(report: &Result<RepairReport>) -> String {
         line.say(if report.mended { "mended" } else { "not mended" });
         line.number("valid to", report.valid_end);
         line.count("cut", report.cut_bytes).count("cut records", report.cut_records);
-        line.path("saved to", report.saved_to.as_ref()).paths("set aside", &report.set_aside);
-        line.loss(report.loss.as_ref());
-        line.damage(&report.damage);
+        line.path("saved to", report.saved.first()).paths("set aside", &report.set_aside);
+        line.loss(report.loss.as_ref().or(report.earlier_loss.as_ref()));
+        line.damage(&report.damages);
     })
 }
 

@@ -95,7 +95,7 @@ fn segment_shorter_than_log_is_refused_then_repaired() {
         assert!(!reader.verify(Check::Id).unwrap().ok(), "{number}");
         refused(on(&disk).open(DIR, Mode::Append), ErrorKind::LostRecords, "");
         let report = mended(&disk, PLAIN).unwrap();
-        assert!(report.mended && !report.is_loss, "{number}: {report:?}");
+        assert!(report.mended && report.loss.is_none(), "{number}: {report:?}");
         has_all(&disk, 0..8);
     }
 }
@@ -144,7 +144,7 @@ fn intact_events_after_a_damaged_page_stay() {
             let store = match how {
                 "repair" => {
                     let report = mended(&disk, ACCEPT).unwrap();
-                    assert!(report.mended && report.is_loss, "{report:?}");
+                    assert!(report.mended && report.loss.is_some(), "{report:?}");
                     writer(&disk)
                 }
                 _ => on(&disk).recovery(Recovery::Spec).open(DIR, Mode::Append).unwrap(),
@@ -161,7 +161,7 @@ fn damaged_page_with_log_copy_is_no_loss() {
     let disk = made(0..10, false);
     changed(&disk, FIRST, |bytes| bytes[3 * PAGE + 100] ^= 1);
     let report = mended(&disk, DRY).unwrap();
-    assert!(!report.is_loss && !report.damages.is_empty(), "{report:?}");
+    assert!(report.loss.is_none() && !report.damages.is_empty(), "{report:?}");
     assert!(mended(&disk, PLAIN).unwrap().mended);
     has_all(&disk, 0..10);
     assert!(!writer(&disk).opening().is_loss);

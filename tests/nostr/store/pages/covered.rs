@@ -166,7 +166,7 @@ fn repair_that_cut_the_log_needs_no_signature() {
             let store = match by_repair {
                 true => {
                     let report = on.repair(Path::new(DIR), ACCEPT).unwrap();
-                    assert!(report.mended && report.cut_events == 0, "{report:?}");
+                    assert!(report.mended && report.cut_records == 0, "{report:?}");
                     open(&on)
                 }
                 false => on.recovery(Recovery::Spec).open(DIR, Mode::Append).unwrap(),

@@ -246,7 +246,10 @@ fn verify_reports_log_damage_that_refuses_writers() {
         assert!(!mended(&disk, PLAIN).unwrap().mended, "{log} removed");
         // The segments have every event.
         let report = mended(&disk, ACCEPT).unwrap();
-        assert!(report.mended && report.is_loss && !report.was_loss, "{log}: {report:?}");
+        assert!(
+            report.mended && report.loss.is_some() && report.earlier_loss.is_none(),
+            "{log}: {report:?}"
+        );
         assert_eq!(verified(&disk), []);
         assert_eq!(events(&writer(&disk)), stored, "{log} removed");
     }

@@ -33,7 +33,11 @@ fn judge(damaged: &Damaged, disk: &Sim) -> Outcome {
     let again = mended(disk, PLAIN);
     let is_done = match &again {
         Ok(report) => {
-            if report.mended && damaged.is_loss && !report.was_loss && !report.is_loss {
+            if report.mended
+                && damaged.is_loss
+                && report.earlier_loss.is_none()
+                && report.loss.is_none()
+            {
                 return Err(format!("a loss was forgotten: {report:?}"));
             }
             report.mended

@@ -110,7 +110,7 @@ fn repair_of_an_intact_store_changes_no_event() {
     let before = files(&disk);
     let report = mended(&disk, DRY).unwrap();
     assert_eq!(files(&disk), before);
-    assert!(!report.mended && report.damages.is_empty() && !report.is_loss, "{report:?}");
+    assert!(!report.mended && report.damages.is_empty() && report.loss.is_none(), "{report:?}");
     let report = mended(&disk, PLAIN).unwrap();
     assert!(report.mended && report.saved.is_empty() && report.cut_bytes == 0, "{report:?}");
     assert_eq!(events(&writer(&disk)), all);
@@ -128,12 +128,18 @@ fn repair_removes_damaged_pages_on_request() {
     let before = files(&disk);
     let report = mended(&disk, DRY).unwrap();
     assert_eq!(files(&disk), before, "a dry run changed something");
-    assert!(report.is_loss && !report.mended && report.cut_bytes == PAGE as u64, "{report:?}");
+    assert!(
+        report.loss.is_some() && !report.mended && report.cut_bytes == PAGE as u64,
+        "{report:?}"
+    );
     let report = mended(&disk, FORCE).unwrap();
-    assert!(report.is_loss && !report.mended, "{report:?}");
+    assert!(report.loss.is_some() && !report.mended, "{report:?}");
     assert_eq!(read(&disk, first), before[Path::new(first)]);
     let report = mended(&disk, ACCEPT).unwrap();
-    assert!(report.mended && !report.was_loss, "a refused repair noted a loss: {report:?}");
+    assert!(
+        report.mended && report.earlier_loss.is_none(),
+        "a refused repair noted a loss: {report:?}"
+    );
     let saved = report.saved.iter().map(|path| read(&disk, path.to_str().unwrap()));
     assert!(saved.into_iter().any(|bytes| bytes == damaged), "{report:?}");
     let store = writer(&disk);
@@ -144,7 +150,7 @@ fn repair_removes_damaged_pages_on_request() {
     store.compact(0.0, false).unwrap();
     store.close().unwrap();
     let again = mended(&disk, PLAIN).unwrap();
-    assert!(again.mended && again.was_loss && again.damages.is_empty(), "{again:?}");
+    assert!(again.mended && again.earlier_loss.is_some() && again.damages.is_empty(), "{again:?}");
 }
 
 #[test]
@@ -157,7 +163,7 @@ fn repair_rebuilds_a_lost_header_without_loss() {
         changed(&disk, &segment, |bytes| bytes[..PAGE].fill(0xEE));
         assert!(on(&disk).open(DIR, Mode::Append).is_err());
         let report = mended(&disk, PLAIN).unwrap();
-        assert!(report.mended && !report.is_loss && report.saved.len() == 1, "{report:?}");
+        assert!(report.mended && report.loss.is_none() && report.saved.len() == 1, "{report:?}");
         let counted = |disk: &Sim| read(disk, &segment)[20..24].to_vec();
         assert_eq!(counted(&disk), counted(&whole), "{segment}");
         assert_eq!(events(&writer(&disk)), all);
@@ -192,12 +198,12 @@ fn log_repair_neither_restores_nor_doubles_events() {
     let mut refused = 0;
     for (what, disk) in flipped_logs(&disk, 211) {
         let dry = mended(&disk, DRY).unwrap();
-        // The segments have every event of the log.
-        assert_eq!(dry.cut_events, 0, "{what}: {dry:?}");
+        // The segments have all that the log has.
+        assert_eq!(dry.cut_records, 0, "{what}: {dry:?}");
         refused += u32::from(on(&disk).open(DIR, Mode::Append).is_err());
         let mut report = mended(&disk, PLAIN).unwrap();
         if !report.mended {
-            assert!(report.is_loss, "{what}: {report:?}");
+            assert!(report.loss.is_some(), "{what}: {report:?}");
             report = mended(&disk, ACCEPT).unwrap();
         }
         assert!(report.mended, "{what}: {report:?}");
@@ -311,11 +317,11 @@ fn compaction_stays_done_without_the_logs_last_checkpoint() {
 fn repair_asks_before_cutting_events_only_in_log() {
     let (disk, all) = damaged_log_alone();
     let dry = mended(&disk, DRY).unwrap();
-    assert!(dry.cut_events > 0 && dry.cut_events <= 3, "{dry:?}");
+    assert!(dry.cut_records > 0 && dry.cut_records <= 3, "{dry:?}");
     let before = files(&disk);
     let error = mended(&disk, ACCEPT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    let expected = format!("{} intact event", dry.cut_events);
+    let expected = format!("{} intact event", dry.cut_records);
     assert!(error.message().contains(&expected) && error.message().contains("salvage"), "{error}");
     assert_eq!(files(&disk), before);
     let rescued = disk.kill();
@@ -325,7 +331,7 @@ fn repair_asks_before_cutting_events_only_in_log() {
     assert!(found.len() as u64 >= all.len() as u64 - 3, "{}", found.len());
     // The cut bytes are next to the log, and a salvage finds them.
     let (report, found) = salvaged(&disk.kill());
-    assert!(report.from_saved >= dry.cut_events, "{report:?}");
+    assert!(report.from_saved >= dry.cut_records, "{report:?}");
     assert!(salvaged(&rescued).1.len() >= found.len());
 }
 
@@ -337,7 +343,7 @@ fn repair_keeps_intact_events_following_damage() {
     zero_last(&disk, 2..3);
     flip_log(&disk);
     let dry = mended(&disk, DRY).unwrap();
-    assert!(dry.cut_events <= 1, "{dry:?}");
+    assert!(dry.cut_records <= 1, "{dry:?}");
     assert!(mended(&disk, ALL).unwrap().mended);
     let found = events(&writer(&disk));
     assert!(found.len() + 1 >= all.len(), "{} of {}", found.len(), all.len());

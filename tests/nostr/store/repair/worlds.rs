@@ -28,7 +28,7 @@ impl Damaged {
         let calm = disk.kill();
         let dry = mended(&calm, DRY).unwrap();
         let report = mended(&calm, may).unwrap_or_else(|e| panic!("{name}: {e:?}"));
-        assert!(report.mended && report.is_loss == dry.is_loss, "{name}: {report:?}");
+        assert!(report.mended && report.loss.is_some() == dry.loss.is_some(), "{name}: {report:?}");
         let left = events(&writer(&calm));
         // Writing a segment again drops flagged events.
         let counts =
@@ -42,7 +42,7 @@ impl Damaged {
         assert!(safe.len() + 1 >= left.len(), "{name}: {} of {}", safe.len(), left.len());
         let cut = saved(&calm);
         assert!(cut.is_empty() == report.saved.is_empty(), "{name}: {report:?}");
-        Self { name, disk, may, left, safe, is_loss: report.is_loss, cut }
+        Self { name, disk, may, left, safe, is_loss: report.loss.is_some(), cut }
     }
 }
 

@@ -123,8 +123,8 @@ fn repair_forgets_import_notes_before_removing_events() {
         }
         disk.record();
         let report = mended(&disk, ACCEPT).unwrap();
-        assert!(report.mended && report.is_loss, "{report:?}");
-        assert_eq!(report.was_loss, round > 0, "{report:?}");
+        assert!(report.mended && report.loss.is_some(), "{report:?}");
+        assert_eq!(report.earlier_loss.is_some(), round > 0, "{report:?}");
         assert!(!is_noted(&disk).0, "round {round}");
         for (call, moment) in disk.recorded().iter().enumerate() {
             let crashes = moment.crashes();
