@@ -178,7 +178,7 @@ pub mod wal;
 #[doc = include_str!("../docs/rust.md")]
 struct Guide;
 
-pub use backup::{BackupOptions, backup};
+pub use backup::BackupOptions;
 pub use durability::Durability;
 pub use error::{Durable, Error, ErrorKind, Result};
 #[cfg(feature = "arrow")]

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
 
-use deedbook::{BackupOptions, Error, ErrorKind, Result, backup};
+use deedbook::{BackupOptions, Error, ErrorKind, Result};
 use libc::{size_t, ssize_t};
 
 use log::{Log, Walk, complain, stat};
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn u3_book_backup(path: *const c_char, target: *const c_ch
     loobean(|| {
         // SAFETY: the caller's promise.
         let (path, target) = unsafe { (path_of(path)?, path_of(target)?) };
-        backup(path, target, &BackupOptions::new(), |_| Ok(())).map(drop)
+        BackupOptions::new().backup(path, target, |_| Ok(())).map(drop)
     })
 }
 

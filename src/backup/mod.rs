@@ -33,46 +33,49 @@ pub use options::{BackupOptions, BackupReport};
 use places::Source;
 use target::{Target, make_target, name_holder};
 
-/// Copy a log while its writer runs, or bring such a copy up to date. To restore, open the copy.
-///
-/// The copy has every record acknowledged before the call, with the same numbers or LSNs, consumers
-/// and committed transactions. The backup reads the new records back, and returns when the copy is
-/// on stable storage. The next call continues an interrupted backup. `progress` gets the number of
-/// bytes read; an error of `progress` ends the copy.
-///
-/// A `target` whose files are no beginning of the log's is [`crate::ErrorKind::InvalidArgument`], and stays as it is.
-///
-/// # Errors
-///
-/// Fails with [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a target that holds something else,
-/// [`Locked`](crate::ErrorKind::Locked) while another process writes it, and [`Corrupt`](crate::ErrorKind::Corrupt)
-/// for damage in the log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
-///
-/// ```
-/// use deedbook::book::Book;
-/// use deedbook::{BackupOptions, backup};
-///
-/// # fn main() -> deedbook::Result<()> {
-/// # let dir = tempfile::tempdir().unwrap();
-/// # let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
-/// let book = Book::create(&log)?;
-/// book.append(0, b"first")?;
-/// let report = backup(&log, &copy, &BackupOptions::new(), |_| Ok(()))?;
-/// assert_eq!(report.bounds, Some((1, 1)));
-/// assert_eq!(Book::open(&copy)?.read(1)?.jam, b"first");
-/// # Ok(())
-/// # }
-/// ```
-pub fn backup(
-    source: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    options: &BackupOptions,
-    mut progress: impl FnMut(u64) -> Result<()>,
-) -> Result<BackupReport> {
-    let source = source.as_ref();
-    asking(options.lock_timeout.check(), source, || {
-        back_up(source, target.as_ref(), options, &mut progress)
-    })
+impl BackupOptions {
+    /// Copy a log while its writer runs, or bring such a copy up to date. To restore, open the copy.
+    ///
+    /// The copy has every record acknowledged before the call, with the same numbers or LSNs, consumers
+    /// and committed transactions. The backup reads the new records back, and returns when the copy is
+    /// on stable storage. The next call continues an interrupted backup. `progress` gets the number of
+    /// bytes read; an error of `progress` ends the copy.
+    ///
+    /// A `target` whose files are no beginning of the log's is [`crate::ErrorKind::InvalidArgument`], and stays as it
+    /// is.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a target that holds something else,
+    /// [`Locked`](crate::ErrorKind::Locked) while another process writes it, and [`Corrupt`](crate::ErrorKind::Corrupt)
+    /// for damage in the log; see [Errors](crate#errors). An error of `progress` ends the work and is returned.
+    ///
+    /// ```
+    /// use deedbook::BackupOptions;
+    /// use deedbook::book::Book;
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (log, copy) = (dir.path().join("log"), dir.path().join("copy"));
+    /// let book = Book::create(&log)?;
+    /// book.append(0, b"first")?;
+    /// let report = BackupOptions::new().backup(&log, &copy, |_| Ok(()))?;
+    /// assert_eq!(report.bounds, Some((1, 1)));
+    /// assert_eq!(Book::open(&copy)?.read(1)?.jam, b"first");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        mut progress: impl FnMut(u64) -> Result<()>,
+    ) -> Result<BackupReport> {
+        let source = source.as_ref();
+        asking(self.lock_timeout.check(), source, || {
+            back_up(source, target.as_ref(), self, &mut progress)
+        })
+    }
 }
 
 fn back_up(

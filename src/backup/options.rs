@@ -7,7 +7,7 @@ use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
-/// The options of [`backup`](fn@crate::backup).
+/// The options of a [backup](Self::backup).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BackupOptions {

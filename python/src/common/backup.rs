@@ -36,7 +36,7 @@ pub fn backup(
     let options = BackupOptions::new().lock_timeout(interruptible(LockTimeout::default()));
     let report = Progress::run(py, progress, |progress| {
         let tell = |read| progress.tell(|py, callback| callback.call1(py, (read,)));
-        deedbook::backup(&source, &target, &options, tell)
+        options.backup(&source, &target, tell)
     })?;
     Ok((&report).into())
 }

@@ -16,7 +16,7 @@ mod refused;
 
 use deedbook::ledger::{self, LedgerConfig};
 use deedbook::report::BackupReport;
-use deedbook::{BackupOptions, Result, backup};
+use deedbook::{BackupOptions, Result};
 
 use kinds::{KINDS, Kind};
 
@@ -42,7 +42,7 @@ fn on(sim: &Sim) -> Arc<dyn Storage> {
 /// A backup that notes after few bytes how far it is.
 fn back_up(storage: Arc<dyn Storage>) -> Result<BackupReport> {
     let options = BackupOptions::new().storage(storage).noted_every(300);
-    backup(LOG, COPY, &options, |_| Ok(()))
+    options.backup(LOG, COPY, |_| Ok(()))
 }
 
 fn write(sim: &Sim, kind: &Kind, round: u32) {

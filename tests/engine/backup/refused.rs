@@ -1,6 +1,6 @@
 //! Sources and targets that a backup refuses, and leaves unchanged.
 
-use deedbook::{BackupOptions, backup};
+use deedbook::BackupOptions;
 
 use super::kinds::{KINDS, Kind};
 use super::{COPY, LOG, back_up, disk, on, read, write};
@@ -30,7 +30,7 @@ fn flip(sim: &Sim, path: &Path, at: u64) {
 }
 
 fn to(sim: &Sim, target: &str) -> Result<deedbook::report::BackupReport, Error> {
-    backup(LOG, target, &BackupOptions::new().storage(on(sim)), |_| Ok(()))
+    BackupOptions::new().storage(on(sim)).backup(LOG, target, |_| Ok(()))
 }
 
 // Promise: backup-damage.
@@ -169,7 +169,7 @@ fn a_target_with_foreign_files_is_refused() {
 fn log_files_and_saved_ends_are_refused_sources() {
     let refused = |sim: &Sim, source: &Path| {
         let options = BackupOptions::new().storage(on(sim));
-        let error = backup(source, COPY, &options, |_| Ok(())).unwrap_err();
+        let error = options.backup(source, COPY, |_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
         assert!(sim.list(Path::new("/there")).unwrap().is_empty());
         error.to_string()
@@ -218,15 +218,16 @@ fn a_target_in_use_is_refused() {
     write(&sim, &kind, 0);
     back_up(on(&sim)).unwrap();
     let options = BackupOptions::new().storage(on(&sim));
-    let inner = backup(LOG, COPY, &options, |_| Ok(()));
+    let inner = options.backup(LOG, COPY, |_| Ok(()));
     assert!(inner.is_ok());
     write(&sim, &kind, 1);
     let mut refused = None;
-    backup(LOG, COPY, &options, |_| {
-        refused = backup(LOG, COPY, &options, |_| Ok(())).err().map(|e| e.kind());
-        Ok(())
-    })
-    .unwrap();
+    options
+        .backup(LOG, COPY, |_| {
+            refused = options.backup(LOG, COPY, |_| Ok(())).err().map(|e| e.kind());
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(refused, Some(ErrorKind::Locked));
     let writer = book::Options::new().storage(on(&sim)).open(COPY, Mode::Append).unwrap();
     let error = back_up(on(&sim)).unwrap_err();
