@@ -402,7 +402,7 @@ mod tests {
         file.store(&mark(1)).unwrap();
         file.sync().unwrap();
         let crashes = disk.crashes();
-        let after = crashes.build(&crashes.nth(0));
+        let after = crashes.state(0);
         assert_eq!(MarkFile::load(&after, dir).unwrap(), LoadedMark::Mark(mark(1)));
     }
 

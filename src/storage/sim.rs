@@ -35,7 +35,7 @@
 //! let crashes = sim.crashes();
 //! assert!(crashes.count() > 1);
 //! for index in 0..crashes.count().min(1000) {
-//!     let after = crashes.build(&crashes.nth(index)); // the power is back
+//!     let after = crashes.state(index); // the power is back
 //!     let book = on(&after).open("/log", Mode::Append)?;
 //!     assert_eq!(book.read(1)?.jam, b"acknowledged");
 //! }
@@ -59,7 +59,9 @@ use machine::Machine;
 
 #[doc(hidden)]
 pub use content::SECTOR_BYTES;
-pub use crash::{Choice, Crashes};
+#[doc(hidden)]
+pub use crash::Choice;
+pub use crash::Crashes;
 pub use fault::{Call, Fault, What};
 
 /// A simulated machine with one disk. Clones are the same machine.

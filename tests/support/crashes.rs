@@ -287,7 +287,7 @@ pub fn images(disk: &Sim, states: u64) -> Vec<Sim> {
 /// The disk after a power cut that loses every unsynced write.
 pub fn worst(disk: &Sim) -> Sim {
     let crashes = disk.crashes();
-    crashes.build(&crashes.nth(0))
+    crashes.state(0)
 }
 
 /// All histories of at most `steps` steps of an alphabet, after the steps of `prefix`.

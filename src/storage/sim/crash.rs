@@ -41,6 +41,7 @@ pub struct Crashes {
 }
 
 /// One of the states, not yet built.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     picks: Vec<u64>,
@@ -71,7 +72,20 @@ impl Crashes {
         self.axes.iter().fold(1u64, |count, axis| count.saturating_mul(axis.options()))
     }
 
-    /// State number `index`, below [`Crashes::count`]. Number 0 keeps nothing unsynced.
+    /// The machine after the power is back, in state number `index`, below [`Crashes::count`]. Number 0 keeps nothing
+    /// unsynced.
+    pub fn state(&self, index: u64) -> Sim {
+        self.build(&self.nth(index))
+    }
+
+    /// As [`Crashes::state`], in a state by chance, the same for the same seed: anything, nearly all or nearly nothing
+    /// kept.
+    pub fn state_by_chance(&self, seed: u64) -> Sim {
+        self.build(&self.sample(seed))
+    }
+
+    /// State number `index`, not yet built.
+    #[doc(hidden)]
     pub fn nth(&self, index: u64) -> Choice {
         let mut rest = index;
         let pick = |axis: &Axis| {
@@ -83,7 +97,8 @@ impl Crashes {
         Choice { picks: self.axes.iter().map(pick).collect(), seed: index, odd_lens: false }
     }
 
-    /// A state by chance, the same for the same seed: anything, nearly all or nearly nothing kept.
+    /// A state by chance, not yet built.
+    #[doc(hidden)]
     pub fn sample(&self, seed: u64) -> Choice {
         let mut state = mix(seed);
         let mut next = |below: u64| {
@@ -105,6 +120,7 @@ impl Crashes {
     }
 
     /// The machine after the power is back: the state is durable, and there are no faults.
+    #[doc(hidden)]
     pub fn build(&self, choice: &Choice) -> Sim {
         let mut machine = self.machine.clone();
         let changes = std::mem::take(&mut machine.changes);

@@ -27,8 +27,7 @@ fn content(sim: &Sim) -> Option<Vec<u8>> {
 /// Every content of the file that a power cut can leave.
 fn outcomes(sim: &Sim) -> Vec<Option<Vec<u8>>> {
     let crashes = sim.crashes();
-    let mut all: Vec<_> =
-        (0..crashes.count()).map(|i| content(&crashes.build(&crashes.nth(i)))).collect();
+    let mut all: Vec<_> = (0..crashes.count()).map(|i| content(&crashes.state(i))).collect();
     all.sort();
     all.dedup();
     all
@@ -89,7 +88,7 @@ fn a_name_is_durable_only_with_its_directory() {
         file.sync_data().unwrap();
         let crashes = sim.crashes();
         assert_eq!(crashes.count(), if kinder { 1 } else { 4 });
-        let nothing = crashes.build(&crashes.nth(0));
+        let nothing = crashes.state(0);
         assert_eq!(nothing.is_dir(Path::new("/dir")), kinder);
         sim.rename(Path::new("/dir/new"), Path::new(PATH)).unwrap();
         sim.sync_dir(Path::new("/dir")).unwrap();
@@ -123,7 +122,7 @@ fn a_directory_rename_is_whole_or_absent() {
     sim.rename(Path::new("/aside"), Path::new("/dir/named")).unwrap();
     let crashes = sim.crashes();
     let is_named = |index| {
-        let after = crashes.build(&crashes.nth(index));
+        let after = crashes.state(index);
         let [old, new] = ["/aside/file", "/dir/named/file"]
             .map(|path| after.open(Path::new(path), Access::Read).is_ok());
         assert!(old != new, "state {index}");

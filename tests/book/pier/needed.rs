@@ -204,7 +204,7 @@ impl needed::Run for Run {
         let next = pier.last().map_err(failed("the last event"))? + 1;
         pier.append(next as u32, &jam(next)).map_err(failed("appending"))?;
         let crashes = disk.crashes();
-        let worst = crashes.build(&crashes.nth(0));
+        let worst = crashes.state(0);
         let again = on(&worst).open_pier(PIER, Mode::Read).map_err(failed("opening again"))?;
         match look(&again)?.1.last() {
             Some(&last) if last == next => {}

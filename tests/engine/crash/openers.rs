@@ -70,7 +70,7 @@ fn beginnings(subject: &Subject) -> Vec<(Sim, How)> {
         run.open().unwrap();
         steps.chars().for_each(|op| run.apply(op).unwrap());
         let crashes = run.disk.crashes();
-        beginnings.push((crashes.build(&crashes.sample(3)), ALWAYS));
+        beginnings.push((crashes.state_by_chance(3), ALWAYS));
         beginnings.push((run.disk.kill(), MANUAL));
     }
     beginnings

@@ -30,7 +30,7 @@ fn a_disk_that_lies_never_makes_wrong_records(subject: &Subject) {
                             break;
                         }
                         let crashes = run.disk.crashes();
-                        let states = (0..6).map(|seed| crashes.build(&crashes.sample(mix(seed))));
+                        let states = (0..6).map(|seed| crashes.state_by_chance(mix(seed)));
                         for disk in states.chain([run.disk.kill()]) {
                             let there = || format!("{config:?} {call:?} {what:?} at {at}");
                             let opened = subject.open(&disk, config.how);

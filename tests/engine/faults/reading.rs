@@ -86,7 +86,7 @@ fn a_recovery_that_fails_leaves_what_it_found(subject: &Subject) {
             for moment in run.moments.iter().step_by(2) {
                 let crashes = moment.disk.crashes();
                 for seed in 0..2 {
-                    let image = crashes.build(&crashes.sample(seed));
+                    let image = crashes.state_by_chance(seed);
                     for kind in &HONEST {
                         for at in 1.. {
                             let disk = image.kill();

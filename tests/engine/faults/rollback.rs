@@ -139,7 +139,7 @@ fn a_long_record_is_whole_or_absent(subject: &Subject) {
             let appended = log.append(2, &long);
             let crashes = disk.crashes();
             for seed in 0..8 {
-                let after = crashes.build(&crashes.sample(seed));
+                let after = crashes.state_by_chance(seed);
                 let got = subject.open(&after, MANUAL).unwrap().read_all().unwrap();
                 assert_eq!(got[..1], one);
                 let second = got.get(1).map(|record| &record.bytes);

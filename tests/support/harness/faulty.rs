@@ -148,7 +148,7 @@ impl Script<'_> {
         // The power fails again: the found and the new records are acknowledged.
         drop(log);
         let crashes = disk.crashes();
-        let last = crashes.build(&crashes.nth(0));
+        let last = crashes.state(0);
         let again = self.subject.open(&last, how).and_then(|log| log.read_all());
         let again = again.map_err(|e| fail("opening after another power cut", e))?;
         if again.len() != got.len() + 1 || again[..got.len()] != got {

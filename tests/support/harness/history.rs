@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             'y' => self.copy()?,
             'p' => {
                 let crashes = self.disk.crashes();
-                self.die(crashes.build(&crashes.sample(mix(self.step as u64))));
+                self.die(crashes.state_by_chance(mix(self.step as u64)));
                 self.recover()?;
             }
             op => {

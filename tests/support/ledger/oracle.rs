@@ -271,7 +271,7 @@ pub fn recover(disk: &Sim, known: &Known, power: bool) -> Result<Vec<u64>, Strin
     ledger.append(&event(99_999, 0)).map_err(|e| fail("appending", e))?;
     drop(ledger);
     let crashes = disk.crashes();
-    let worst = crashes.build(&crashes.nth(0));
+    let worst = crashes.state(0);
     let ledger = options(&worst, Durability::Always).open(small(DIR, 100_000));
     let ledger = ledger.map_err(|e| fail("opening again", e))?;
     let fetched = ledger.fetch(None, None).map_err(|e| fail("fetching again", e))?;

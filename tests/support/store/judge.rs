@@ -52,7 +52,7 @@ pub fn recover(
     store.sync().map_err(fail("committing"))?;
     let expected: Vec<Got> = got.iter().copied().chain([(number, Default::default())]).collect();
     let crashes = disk.crashes();
-    let worst = open(&crashes.build(&crashes.nth(0)), "opening after a cut")?;
+    let worst = open(&crashes.state(0), "opening after a cut")?;
     if look(&worst, &known, "after a cut")? != expected {
         return Err("after a cut there are other events".into());
     }

@@ -128,8 +128,8 @@ fn repair_forgets_import_notes_before_removing_events() {
         assert!(!is_noted(&disk).0, "round {round}");
         for (call, moment) in disk.recorded().iter().enumerate() {
             let crashes = moment.crashes();
-            for state in [moment.kill(), crashes.build(&crashes.nth(0))] {
-                // The saved bytes of an earlier repair are there from the beginning.
+            for state in [moment.kill(), crashes.state(0)] {
+                // What an earlier repair cut is there from the beginning.
                 assert!(round > 0 || is_noted(&state) != (true, true), "call {call}");
             }
         }
