@@ -24,7 +24,6 @@ use codec::Codec;
 pub use codec::file_name;
 pub use fetch::fetched::{DataResult, Removable};
 pub use fetch::reader::LedgerReader;
-pub use fetch::walk::Payloads;
 pub use format::LedgerFormat;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration};

@@ -1,6 +1,6 @@
 //! The common interface of the stores. The lifecycle of the specification is an example of `TransientDB`.
 
-use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, Payloads, TransientDB};
+use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, TransientDB};
 use serde_json::json;
 
 use crate::support::ledger::spool::{events, in_memory, payloads};
@@ -67,7 +67,6 @@ fn handles_and_readers_may_go_to_other_threads() {
     fn shared<T: Send + Sync + 'static>() {}
     shared::<LedgerStore>();
     shared::<LedgerReader>();
-    shared::<Payloads>();
     shared::<TransientDB<LedgerStore>>();
     shared::<TransientDB<MemoryStore>>();
 }

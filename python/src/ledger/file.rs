@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Mutex;
 
-use deedbook::ledger::{LedgerReader, Payloads};
+use deedbook::ledger::LedgerReader;
 use deedbook::report::Damage;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyRuntimeError;
@@ -156,7 +156,9 @@ impl PyLedgerFile {
         let state = locked(py, &self.reader);
         let reader = &state.reader;
         let part = py.detach(|| reader.part(start..stop)).or_raise(py)?;
-        Ok(PayloadIterator::new(Box::new(part.map(|part| part.payloads()))))
+        Ok(PayloadIterator::new(Box::new(Payloads(Box::new(
+            part.into_iter().flat_map(|part| part.payloads()),
+        )))))
     }
 
     #[doc = doc!("LedgerFile".copy)]
@@ -169,16 +171,17 @@ impl PyLedgerFile {
     }
 }
 
-/// Payloads, or none.
-impl Walk for Option<Payloads> {
+/// The payloads of a file's records.
+struct Payloads(Box<dyn Iterator<Item = deedbook::Result<Vec<u8>>> + Send>);
+
+impl Walk for Payloads {
     fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.payload(py)?.map(Bound::into_any))
     }
 
     fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let Some(payloads) = self else { return Ok(None) };
-        let payload = py.detach(move || payloads.next()).or_raise(py)?;
-        Ok(payload.map(|payload| PyBytes::new(py, payload)))
+        let payload = py.detach(|| self.0.next().transpose()).or_raise(py)?;
+        Ok(payload.map(|payload| PyBytes::new(py, &payload)))
     }
 
     fn damages(&self) -> Vec<Damage> {

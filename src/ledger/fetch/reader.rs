@@ -159,8 +159,9 @@ impl LedgerReader {
         Ok(Some(Self { index: self.index, path, verdict: self.verdict, damages, ..part }))
     }
 
-    /// The records by themselves, whatever was read before.
-    pub fn payloads(&self) -> Payloads {
+    /// The payloads of the records, one after the other, whatever was read before. The walk ends after the first error:
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) for a file that changed since the fetch.
+    pub fn payloads(&self) -> impl Iterator<Item = Result<Vec<u8>>> + Send + Sync + use<> {
         Payloads::over(&self.walk, &self.path)
     }
 

@@ -24,18 +24,18 @@ impl Payloads {
     pub(super) fn over(walk: &Walk, path: &Path) -> Self {
         Self { walk: walk.rewound(), path: path.to_path_buf() }
     }
+}
 
-    /// The next payload.
-    ///
-    /// # Errors
-    ///
-    /// Fails with [`Corrupt`](crate::ErrorKind::Corrupt) for damage, unless the walk passes over it. The walk ends
-    /// after an error.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<&[u8]>> {
+impl Iterator for Payloads {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         match self.walk.next() {
-            Ok(frame) => Ok(frame.map(|frame| frame.payload(self.walk.bytes()))),
-            Err(e) => Err(fail(&self.path, e)),
+            Ok(frame) => frame.map(|frame| Ok(frame.payload(self.walk.bytes()).to_vec())),
+            Err(e) => {
+                self.walk.forget();
+                Some(Err(fail(&self.path, e)))
+            }
         }
     }
 }

@@ -58,9 +58,8 @@ fn migrated(dir: &Path) -> (Vec<FileMigration>, Vec<Value>) {
     let ledger = LedgerStore::new(config).unwrap();
     let mut events = Vec::new();
     for reader in ledger.fetch(None, None).unwrap().and_then(|f| f.data).unwrap_or_default() {
-        let mut payloads = reader.payloads();
-        while let Some(payload) = payloads.next().unwrap() {
-            events.push(serde_json::from_slice(payload).unwrap());
+        for payload in reader.payloads() {
+            events.push(serde_json::from_slice(&payload.unwrap()).unwrap());
         }
     }
     (reports.unwrap(), events)

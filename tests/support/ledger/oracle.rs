@@ -205,11 +205,8 @@ impl Run {
         self.finished();
         let mut sent = Vec::new();
         for reader in fetched.iter().flat_map(|fetched| fetched.data.iter().flatten()) {
-            let (mut walk, mut numbers) = (reader.payloads(), Vec::new());
-            while let Some(payload) = walk.next()? {
-                numbers.push(number_of(payload));
-            }
-            sent.push(numbers);
+            let numbers = reader.payloads().map(|payload| payload.map(|bytes| number_of(&bytes)));
+            sent.push(numbers.collect::<Result<Vec<_>>>()?);
         }
         let removable = fetched.and_then(|fetched| fetched.removable).unwrap_or_default();
         let shown = removable.iter().map(Removable::index);

@@ -99,10 +99,7 @@ pub fn on(storage: impl Storage + 'static) -> Options {
 }
 
 pub fn payloads(reader: &LedgerReader) -> Vec<Vec<u8>> {
-    let (mut walk, mut found) = (reader.payloads(), Vec::new());
-    while let Some(payload) = walk.next().unwrap() {
-        found.push(payload.to_vec());
-    }
+    let found: Vec<_> = reader.payloads().map(Result::unwrap).collect();
     assert_eq!(found.len() as u64, reader.records());
     found
 }
