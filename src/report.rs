@@ -1,7 +1,7 @@
 //! Reports: the results of opening, checking, repairing, copying and backing up a log.
 //!
-//! They are values, the same for every log of records. An event store has its own reports under the same names in
-//! `deedbook::nostr`, because it has segments and several witnesses.
+//! Reports are values, the same for every log of records. An event store, with its segments and several witnesses, has an
+//! `OpenReport`, a `VerifyReport` and a `SalvageReport` of its own in `deedbook::nostr`.
 
 pub use crate::backup::BackupReport;
 pub use crate::log::{OpenReport, Repair, RepairReport, SalvageReport, SalvageRun, VerifyReport};

@@ -78,7 +78,7 @@ impl OpenReport {
     }
 }
 
-/// The result of a full check: of a log, of a file of a ledger, of an epoch of a pier, or of a part.
+/// The result of a full check. A log, a file of a ledger, an epoch of a pier and a part have one each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -100,8 +100,7 @@ pub struct VerifyReport {
     pub file_end: u64,
     /// Byte up to which the mark says the log is durable.
     pub durable_end: Option<u64>,
-    /// Whether the valid prefix ends below the mark. Of a part: whether the part has fewer or other records than at its
-    /// cut.
+    /// Whether the valid prefix ends below the mark, or a part has fewer or other records than at its cut.
     pub lost_acknowledged: bool,
     /// Acknowledged records that earlier repairs went on without, together.
     pub loss: Option<Loss>,
@@ -114,7 +113,7 @@ pub struct VerifyReport {
 
 impl VerifyReport {
     /// Whether the log has no damage, torn tail or loss. A loss that the caller of an earlier
-    /// repair accepted does not count. Of a part: whether the part is unchanged since its cut.
+    /// repair accepted does not count. A part is ok if it is unchanged since its cut.
     pub fn ok(&self) -> bool {
         self.damages.is_empty() && !self.lost_acknowledged
     }
@@ -142,15 +141,15 @@ pub struct RepairReport {
     pub valid_end: u64,
     /// Bytes removed; in a dry run, bytes to be removed.
     pub cut_bytes: u64,
-    /// Intact records among them. Of an event store: events that the segments lack.
+    /// Intact records among them. An event store counts the events that its segments lack.
     pub cut_records: u64,
     /// Files with the removed bytes, next to the log.
     pub saved: Vec<PathBuf>,
     /// Segments after a gap, by their new names: no reader takes a renamed segment for a part of
     /// the log. In a dry run, by their present names.
     pub set_aside: Vec<PathBuf>,
-    /// The damage at which the log was cut. Of an event store: the damaged parts of the files, and the
-    /// parts of the write-ahead log that a cut removes with them.
+    /// The damage at which the log was cut. An event store names the damaged parts of its files, and the
+    /// parts of its write-ahead log that a cut removes with them.
     pub damages: Vec<Damage>,
     /// Missing segments of an event store.
     pub lost_segments: Vec<u32>,

@@ -58,9 +58,9 @@ pub struct Damage {
     pub first_lost: Option<u64>,
     /// How many records are lost, where it is known.
     pub records_lost: Option<u64>,
-    /// Of an event store's pages: the segment. The bytes are of its file.
+    /// The segment of an event store, whose file has the bytes.
     pub segment: Option<u32>,
-    /// Of an event store: the file or the directory, where a check names one. The bytes are of this file.
+    /// The file with the bytes, or the directory, where a check of an event store names one.
     pub path: Option<PathBuf>,
 }
 

@@ -61,8 +61,8 @@ pub struct VerifyReport {
     /// Whether the check noted a damaged page next to the store. Opening for writing is then
     /// refused until a repair, or until a check finds no damage. A check of a part notes nothing.
     pub noted: bool,
-    /// Of a part: the first 8 bytes of each current event's id, as a big-endian number. If no number
-    /// repeats across all parts, no event is stored twice. Empty for a whole store.
+    /// The first 8 bytes of each current event's id in a part, as a big-endian number. If no number repeats
+    /// across all parts, no event is stored twice. A check of a whole store leaves this empty.
     pub ids: Vec<u64>,
     /// The first damaged page, during the check.
     damaged_page: Option<Damage>,
