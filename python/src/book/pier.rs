@@ -1,4 +1,4 @@
-//! The class `Pier`, and what it says of epochs.
+//! The class `Pier`, and the reports of epochs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -416,7 +416,7 @@ impl PyPier {
 
     #[doc = doc!("Pier".read)]
     fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {
-        // No log has an event 0, so that stands for what is below, as the last u64 for what is above.
+        // No log has an event 0: 0 stands for the events below, and the last u64 for the events above.
         let event = event.clamp(0, u64::MAX.into()) as u64;
         let deed = py.detach(|| self.pier.read(event)).or_raise(py)?;
         Ok(PyDeed::build(py, deed.event, deed.mug, &deed.jam))

@@ -156,7 +156,7 @@ impl Pier {
 }
 
 impl Shared {
-    /// The last transaction of each application: of the pier's own, and of each epoch.
+    /// The last transaction of each application, from the records of the pier and of each epoch.
     fn noted(&self, epochs: &[OpenEpoch]) -> Result<BTreeMap<String, TransactionId>> {
         let mut all = Epochs::of(&self.options, &self.dir).desk().noted()?;
         for part in epochs {

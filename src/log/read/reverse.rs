@@ -34,7 +34,7 @@ pub struct Reverse<F: Format> {
     damage: Option<Error>,
     /// Cuts of the log's end when the walk began.
     cuts: u64,
-    /// Walks of the logs before this one, the nearest last.
+    /// Walks of the earlier logs, the nearest last.
     before: Vec<Self>,
 }
 
@@ -118,7 +118,7 @@ impl<F: Format> Log<F> {
 }
 
 impl<F: Format> Reverse<F> {
-    /// Go on in the logs before this one, the nearest last.
+    /// Go on in the earlier logs, the nearest last.
     #[must_use]
     pub(crate) fn with_before(self, before: Vec<Self>) -> Self {
         Self { before, ..self }

@@ -137,7 +137,7 @@ impl Batches {
         Ok(Column::schema(&Column::all_of(columns)?))
     }
 
-    /// Return only the events that match any of these filters. A filter with a limit is refused,
+    /// Return only the events that match a filter. A filter with a limit is refused,
     /// because a limit asks for the newest events. If matches are rare, a batch may have no rows.
     ///
     /// # Errors

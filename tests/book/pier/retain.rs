@@ -48,7 +48,7 @@ fn pier_retention_drops_only_allowed_whole_epochs() {
     assert_eq!((numbers(&pier), epoch.bytes), (vec![3, 5, 9], sizes[0]));
     assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (3, Some(4..=10)));
     assert_eq!(pier.read(3).unwrap_err().kind(), ErrorKind::OutOfRange);
-    // The last one stays, and takes what is appended.
+    // The last epoch stays, and takes appends.
     assert_eq!(dropped(pier.retain(&most(0))), [3, 5]);
     append(&pier, 11..=12);
     assert_eq!(all(&pier), [10, 11, 12]);
@@ -86,7 +86,7 @@ fn a_consumer_keeps_its_epochs_until_it_passes() {
         assert_eq!(dropped(pier.retainable(&rules)), [0], "{rules:?}");
     }
     assert_eq!(dropped(pier.retain(&CONSUMED())), [0]);
-    // Where a reader stands that did not look again, its next call looks.
+    // The reader did not look again since the retention. Its next call looks.
     for (event, known) in [(3, false), (4, true), (11, true), (12, false)] {
         let set = reader.set_consumer("slow", event);
         assert_eq!(
@@ -149,7 +149,7 @@ fn retention_by_age_counts_from_an_epochs_end() {
     age(2, SystemTime::now() + 2 * hour);
     age(3, SystemTime::now() - 2 * hour);
     assert_eq!(dropped(pier.retain(&old)), [0, 1], "the future is not old");
-    // Nothing is left aside.
+    // The retention leaves no other files.
     let mut names = Disk.list(&path.join(".urb/log")).unwrap();
     names.sort();
     assert_eq!(names, [".deedbook", "0i2", "0i3", "0i4"]);

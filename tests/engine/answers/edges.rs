@@ -133,7 +133,7 @@ fn arrow_refuses_event_numbers_beyond_int64() {
     (0..4).for_each(|i| assert!(log.append(i, b"x").is_ok()));
     let cursor = log.cursor(.., deedbook::OnCorrupt::Raise).unwrap();
     let mut batches = deedbook::Batches::new(cursor, &["event", "jam"], 10, 1 << 20).unwrap();
-    // The one that has a place comes before the error, and nothing comes after it.
+    // The batch with the valid number comes before the error, and nothing comes after the error.
     let batch = batches.next().unwrap().unwrap();
     let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
     assert_eq!(numbers.values()[..], [first as i64]);

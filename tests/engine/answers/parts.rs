@@ -102,12 +102,12 @@ fn a_part_is_checked_against_its_own_log() {
     let stranger = Split { identity: None, ..parts[4].clone() };
     let report = LARGE[0].check_part(&stranger, &other, MANUAL).unwrap();
     assert!(!report.ok() && !report.damages.is_empty(), "{report:?}");
-    // Fewer records than were counted, though none is damaged.
+    // Fewer records than counted, none of them damaged.
     let more = of_other[0].records.map(|records| records + 1);
     let miscounted = Split { records: more, ..of_other[0].clone() };
     let report = LARGE[0].check_part(&miscounted, &other, MANUAL).unwrap();
     assert!(!report.ok() && report.damages.is_empty(), "{report:?}");
-    // A part of which it is not known how many records it has, with one that is damaged.
+    // A part with an unknown number of records, one of them damaged.
     let specimen = Specimen::new(LARGE[0], &plain(24, 19_000), Beside::Closed(24));
     let uncounted = Split { records: None, unacknowledged_from: None, ..parts[0].clone() };
     let check = |change: &dyn Fn(&mut [u8])| {

@@ -11,7 +11,7 @@ fn made() -> Sim {
     closed(&notes(0..100))
 }
 
-/// The events of a walk with their places, and the damage that it passed over.
+/// The events of a walk with their places, and the skipped damage.
 type Read = (Vec<(Id, Location)>, Vec<Damage>);
 
 fn all_of(mut walk: Events) -> deedbook::Result<Read> {
@@ -129,7 +129,7 @@ fn parts_refuse_another_segment_and_report_lost_pages() {
     let (found, passed) = of_part(&disk, second).unwrap();
     assert!(found.is_empty(), "{found:?}");
     let last = passed.last().unwrap();
-    // With the damaged page before them they are one stretch.
+    // The lost pages and the damaged page before them form one stretch.
     assert_eq!((last.offset as usize, last.end), (at, second.end));
     let raised = EventStore::read_split(second, &on(&disk), Include::All, OnCorrupt::Raise);
     assert_eq!(raised.unwrap().next().unwrap().unwrap_err().kind(), ErrorKind::Corrupt);

@@ -129,7 +129,7 @@ fn repair_forgets_import_notes_before_removing_events() {
         for (call, moment) in disk.recorded().iter().enumerate() {
             let crashes = moment.crashes();
             for state in [moment.kill(), crashes.state(0)] {
-                // What an earlier repair cut is there from the beginning.
+                // The saved bytes of an earlier repair are there from the beginning.
                 assert!(round > 0 || is_noted(&state) != (true, true), "call {call}");
             }
         }
