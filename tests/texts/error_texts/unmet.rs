@@ -38,7 +38,6 @@ pub const UNMET: &[(&str, &str)] = &[
     ("start the sync thread", "needs a system without room for a thread"),
     ("{} is not where the index says", "needs an index and a mark that are wrong alike"),
     ("data length", "no entry whose checksum holds has data of another shape"),
-    ("column {name:?}, the event store's log has none", "nothing makes columns of it"),
     (", acknowledged {}s are missing from {} on", "a part of a log line"),
     (", saved to {}", "a part of a log line"),
     (", set aside as {}", "a part of a log line"),
