@@ -57,11 +57,13 @@ pub use format::{Done, Format, Inspected, Log, Shared};
 pub use look::beyond_limit::begins_beyond_limit;
 pub use look::conclude::is_of_another_file;
 pub use look::find_end::{Known, anchored, find_end};
-pub use look::inspect::{READER_TRIES, with_patience};
+pub use look::inspect::{READER_TRIES, inspect_patiently, place_of, with_patience};
+pub(crate) use mend::carry::carry_transactions;
 pub use mend::repair::repair;
 pub use mend::salvage::{Stub, copy_intact, create_copy, salvage};
 pub use mend::verify::{check, check_rest};
 pub use mend::whole::{cursor_over, verdict};
+pub use notice::corrupt;
 pub(crate) use open::look_first;
 pub use options::Common;
 pub(crate) use options::log_options;
@@ -90,8 +92,6 @@ pub use look::inspect::PAUSE;
 #[cfg(feature = "nostr")]
 pub use {
     look::conclude::loss,
-    look::inspect::{inspect_patiently, place_of},
     mend::noted::{NOTED, note_check},
     mend::whole::all_damages,
-    notice::corrupt,
 };

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::book::epoch::demanded_by_name;
 use crate::book::format::BookFormat;
 use crate::book::{Book, Layout, Meta, Options};
 use crate::durability::Durability;
@@ -10,7 +11,7 @@ use crate::lines;
 use crate::log::{Format as _, Inspected, SalvageReport, Stub};
 
 /// Stands for a lost deed: the noun `0`, with its mug.
-const STUB: Stub = Stub { tag: 0x79ff_04e8, payload: &[0x02] };
+pub const STUB: Stub = Stub { tag: 0x79ff_04e8, payload: &[0x02] };
 
 impl Options {
     /// Copy every intact deed, and the metadata, to a new log. In an unacknowledged tail, copying ends at the first
@@ -91,7 +92,11 @@ fn copy(
         // A first event that would number deeds beyond 2^64 is not the file's.
         let bytes = found.findings.file_end;
         let first = found.findings.first().filter(|first| first.checked_add(bytes).is_some());
-        let first = first.unwrap_or(1);
+        let place = BookFormat::place(options, source)?;
+        // Without numbers in the log, an epoch keeps the number in its name.
+        let named =
+            || stub.and(demanded_by_name(&place.dir, found.format.layout()))?.checked_add(1);
+        let first = first.or_else(named).unwrap_or(1);
         let copying = Options {
             durability: Durability::Manual,
             epoch: Some(first.saturating_sub(1)),
@@ -102,8 +107,7 @@ fn copy(
             }),
             ..options.clone()
         };
-        let place = BookFormat::place(options, source)?;
-        // Read before making the target: an existing target would make the next try fail.
+        // Before the target is there, which would stand in the way of another try.
         let meta = match Meta::read(&*options.storage, &place.dir) {
             Err(e) if e.kind() == ErrorKind::NotALog => {
                 lines::warn(format_args!("the copy has no metadata: {e}"));

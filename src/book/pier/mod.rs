@@ -29,8 +29,8 @@
 //! # }
 //! ```
 
-mod check;
 mod follow;
+mod mend;
 mod metadata;
 mod open;
 mod part;
@@ -59,8 +59,10 @@ use crate::scan::Verdict;
 use crate::sidecar::WriterLock;
 use part::OpenEpoch;
 
-pub use check::Report;
 pub use follow::Follow;
+pub use mend::{EpochReport, EpochSalvage, Report, Salvage};
+pub use read::Reverse;
+pub use retain::Dropped;
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
@@ -315,7 +317,22 @@ impl Pier {
         self.on_last(Book::sync)
     }
 
-    /// Counts of this handle since the opening, over all epochs.
+    /// Return when the deed with that number is on stable storage; as [`Book::wait_durable`]. A roll synced the
+    /// deeds of the epochs before.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) if there is no such record, and if the sync fails; see
+    /// [Errors](crate#errors).
+    pub fn wait_durable(&self, event: u64) -> Result<()> {
+        self.shared.writable()?;
+        self.in_epoch_of(event, |book| match book.mode() {
+            Mode::Read => Ok(()),
+            Mode::Append | Mode::Create => book.wait_durable(event),
+        })
+    }
+
+    /// What this handle did since it was opened, in all epochs.
     ///
     /// # Errors
     ///

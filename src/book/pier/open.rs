@@ -157,8 +157,8 @@ fn open_parts(
     Ok(parts)
 }
 
-/// Refuse a pier that must not exist, or has another first epoch than asked for.
-fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
+/// Refuse a pier that must not exist, or that begins elsewhere than asked for.
+pub(super) fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
     let Some(first) = named.first() else { return Ok(()) };
     if mode == Mode::Create {
         let exists = io::ErrorKind::AlreadyExists.into();
@@ -174,8 +174,9 @@ fn check_found(options: &Options, mode: Mode, named: &[Named]) -> Result<()> {
     }
 }
 
-/// Make the directories, and take the pier's lock. With the locks of epochs alone, two processes could roll at once.
-fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
+/// Make the directories, and take the lock of the pier: two processes could roll at once, each with
+/// the lock of another epoch.
+pub(super) fn acquire(options: &Options, path: &Path, dir: &Path) -> Result<WriterLock> {
     let storage = &*options.storage;
     let mut dirs: Vec<PathBuf> = vec![dir.to_path_buf()];
     if dir != path {

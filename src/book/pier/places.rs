@@ -17,7 +17,7 @@ pub const VERE_NAME: &str = "vere.txt";
 /// The text of `epoc.txt` for a book.
 pub const EPOC_BOOK: &str = "3";
 /// The file of an LMDB environment.
-const LMDB_NAME: &str = "data.mdb";
+pub const LMDB_NAME: &str = "data.mdb";
 /// Vere's text files have a few bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
@@ -107,15 +107,27 @@ fn check_store(storage: &dyn Storage, named: &Named) -> Result<()> {
 
 /// The bytes of a short text file; `None` if there is none.
 pub fn text(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
+    small(storage, path, "text", TEXT_BYTES_MAX)
+}
+
+/// The bytes of a file of at most `bytes_max` bytes, which errors call a `noun`; `None` if there is
+/// none.
+pub fn small(
+    storage: &dyn Storage,
+    path: &Path,
+    noun: &str,
+    bytes_max: usize,
+) -> Result<Option<Vec<u8>>> {
+    let fail = |verb: &str, e| Error::io(&format!("{verb} the {noun}"), path, e);
     let file = match storage.open(path, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|e| Error::io("open the text", path, e))?,
+        opened => opened.map_err(|e| fail("open", e))?,
     };
-    let mut bytes = vec![0; TEXT_BYTES_MAX + 1];
-    let read = read_full(&*file, &mut bytes, 0).map_err(|e| Error::io("read the text", path, e))?;
-    if read > TEXT_BYTES_MAX {
+    let mut bytes = vec![0; bytes_max + 1];
+    let read = read_full(&*file, &mut bytes, 0).map_err(|e| fail("read", e))?;
+    if read > bytes_max {
         let name = path.file_name().unwrap_or_default().display();
-        let message = format!("{name} has {read} bytes or more, limit {TEXT_BYTES_MAX}");
+        let message = format!("{name} has {read} bytes or more, limit {bytes_max}");
         return Err(Error::new(ErrorKind::NotALog, message).at(path));
     }
     bytes.truncate(read);

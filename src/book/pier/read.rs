@@ -1,6 +1,6 @@
 //! Reading across epochs: one deed, and walks in both directions.
 
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 use super::part::OpenEpoch;
 use super::{Pier, ends_of};
@@ -8,7 +8,7 @@ use crate::book::format::BookFormat;
 use crate::book::read::numbers;
 use crate::book::{Book, Deed, JamReader, Reverse};
 use crate::error::{ErrorKind, Result};
-use crate::log::Chained;
+use crate::log::{Chained, Format, Split};
 use crate::scan::OnCorrupt;
 
 pub(crate) type Cursor = Chained<BookFormat>;
@@ -36,7 +36,7 @@ impl Pier {
     }
 
     /// Ask the epoch that has an event.
-    fn in_epoch_of<T>(&self, event: u64, ask: impl Fn(&Book) -> Result<T>) -> Result<T> {
+    pub(super) fn in_epoch_of<T>(&self, event: u64, ask: impl Fn(&Book) -> Result<T>) -> Result<T> {
         self.with(|parts| {
             let (epoch, last) = ends_of(parts)?;
             match parts.iter().rev().find(|part| part.number < event && event <= last) {
@@ -100,7 +100,44 @@ impl Pier {
         }
     }
 
-    /// A walk for each epoch with events of the range, and the epoch's number.
+    /// Divide the deeds with numbers in a range into parts of about `split_bytes` bytes, epoch after epoch. Each part
+    /// lies in a single epoch: [`Book::read_split`] reads it. If an epoch is damaged after its valid prefix, its last
+    /// part covers the bytes after the prefix.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a closed handle; see [Errors](crate#errors).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use deedbook::OnCorrupt;
+    /// use deedbook::book::pier::Pier;
+    /// use deedbook::book::{Book, Options};
+    ///
+    /// # fn main() -> deedbook::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("zod");
+    /// let pier = Pier::append_to(&path)?;
+    /// pier.append(0, b"first")?;
+    /// pier.roll()?;
+    /// pier.append(0, b"second")?;
+    /// for (event, split) in (1..).zip(pier.splits(64 << 20, ..)?) {
+    ///     // In another process, too.
+    ///     let mut deeds = Book::read_split(&split, &Options::new(), .., OnCorrupt::Raise, true)?;
+    ///     assert_eq!(deeds.next()?.map(|deed| deed.event), Some(Some(event)));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn splits(&self, split_bytes: u64, events: impl RangeBounds<u64>) -> Result<Vec<Split>> {
+        let (start, stop) = numbers(events);
+        let range = (Bound::Included(start), stop.map_or(Bound::Unbounded, Bound::Excluded));
+        let splits = self.walks(start, stop, |book| book.splits(split_bytes, range))?;
+        Ok(splits.into_iter().flat_map(|(_, splits)| splits).collect())
+    }
+
+    /// A walk for each epoch that has events of the range, with the epoch's number.
     fn walks<W>(
         &self,
         start: u64,

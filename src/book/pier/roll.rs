@@ -27,7 +27,7 @@ use crate::saving::{make_dir, refuse_link};
 use crate::sidecar::{PRIVATE_MODE, sidecar_dir};
 use crate::storage::{Access, Aside, Storage, replace, write_full};
 
-const NEXT_NAME: &str = "next";
+pub const NEXT_NAME: &str = "next";
 
 impl Pier {
     /// Begin a new epoch after the last event, durably, and append there from now on. Returns the
@@ -145,22 +145,30 @@ pub fn make<'a>(
         None => Mode::Create,
     };
     making.open(next, mode)?.close()?;
-    let store = |name: &str, bytes: &[u8]| {
-        let path = next.join(name);
-        replace(storage, &path, bytes, options.file_mode)
-            .map_err(|e| Error::io("store what goes with the epoch", &path, e))
-    };
     if let Some((before, _)) = before {
         if let Some(bytes) = meta::load(storage, before)? {
-            store(META_NAME, &bytes)?;
-        }
-        if let Some(bytes) = text(storage, &before.join(VERE_NAME))? {
-            store(VERE_NAME, &bytes)?;
+            store(options, next, META_NAME, &bytes)?;
         }
     }
     // The book has synced its own names, and each `store` syncs the names of `next`.
-    store(EPOC_NAME, EPOC_BOOK.as_bytes())?;
+    label(options, next, before.map(|(before, _)| before))?;
     Ok(aside)
+}
+
+/// Store the texts that go with an epoch: the binary that began the epoch `of`, and the kind of
+/// store.
+pub fn label(options: &Options, epoch: &Path, of: Option<&Path>) -> Result<()> {
+    let storage = &*options.storage;
+    if let Some(bytes) = of.map_or(Ok(None), |of| text(storage, &of.join(VERE_NAME)))? {
+        store(options, epoch, VERE_NAME, &bytes)?;
+    }
+    store(options, epoch, EPOC_NAME, EPOC_BOOK.as_bytes())
+}
+
+fn store(options: &Options, epoch: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = epoch.join(name);
+    replace(&*options.storage, &path, bytes, options.file_mode)
+        .map_err(|e| Error::io("store what goes with the epoch", &path, e))
 }
 
 /// Make deeds in layout `packed` the log of an epoch: write a header in front, and rename the file.

@@ -80,8 +80,7 @@ impl Carry {
     }
 }
 
-/// Note in the copy the committed transactions of the source. The report counts unfinished transactions, which the
-/// copy does not have.
+/// As [`carry_transactions`], of a log.
 pub(super) fn transactions<F: Format>(
     common: &Common,
     place: &Place,
@@ -91,18 +90,29 @@ pub(super) fn transactions<F: Format>(
     let (storage, sidecar, file_mode) = (&*common.storage, &*place.sidecar, common.file_mode);
     let staged_from = copy.shared.appending.shape().staged_from;
     let source = Desk { storage, sidecar, file_mode, staged_from };
+    carry_transactions(&source, &copy.desk()?, F::NAME, report)
+}
+
+/// Note in the copy the committed transactions of the source. The report counts unfinished transactions, which the
+/// copy does not have.
+pub fn carry_transactions(
+    source: &Desk<'_>,
+    copy: &Desk<'_>,
+    format: &'static str,
+    report: &mut SalvageReport,
+) -> Result<()> {
     match source.noted() {
         Ok(noted) => {
-            report.transactions = noted.len() as u64;
+            report.transactions += noted.len() as u64;
             if !noted.is_empty() {
-                copy.desk()?.note_all(noted).map_err(|e| e.of(F::NAME))?;
+                copy.note_all(noted).map_err(|e| e.of(format))?;
             }
         }
-        Err(error) => report.not_carried.push(error.of(F::NAME).to_string()),
+        Err(error) => report.not_carried.push(error.of(format).to_string()),
     }
-    match unfinished(&source) {
-        Ok(jobs) => report.unfinished_transactions = jobs,
-        Err(error) => report.not_carried.push(error.of(F::NAME).to_string()),
+    match unfinished(source) {
+        Ok(jobs) => report.unfinished_transactions += jobs,
+        Err(error) => report.not_carried.push(error.of(format).to_string()),
     }
     Ok(())
 }

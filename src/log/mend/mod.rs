@@ -1,6 +1,6 @@
 //! Damage: the check that finds it, the copy without it, the cut that removes it.
 
-mod carry;
+pub mod carry;
 pub mod noted;
 pub mod repair;
 pub mod salvage;

@@ -2,7 +2,9 @@
 
 use deedbook::book::Book;
 
-use crate::pier::support::{all, epoch, jam, options, put, read, reading, three_epochs};
+use crate::pier::support::{
+    COPY, PIER, all, epoch, jam, options, put, read, reading, three_epochs,
+};
 use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);
@@ -35,13 +37,10 @@ const CHANGES: [(&str, Change, [bool; 3]); 6] = [
 /// The events of the parts that other processes read, at one deed a part.
 fn by_parts(disk: &Sim) -> Vec<u64> {
     let (on, mut events) = (options(disk), Vec::new());
-    for place in reading(disk).epochs().unwrap() {
-        let book = on.open(epoch(place.number), deedbook::Mode::Read).unwrap();
-        for split in book.splits(1, ..).unwrap() {
-            let mut part = Book::read_split(&split, &on, .., OnCorrupt::Skip, true).unwrap();
-            while let Some(deed) = part.next().unwrap() {
-                events.push(deed.event.unwrap());
-            }
+    for split in reading(disk).splits(1, ..).unwrap() {
+        let mut part = Book::read_split(&split, &on, .., OnCorrupt::Skip, true).unwrap();
+        while let Some(deed) = part.next().unwrap() {
+            events.push(deed.event.unwrap());
         }
     }
     events
@@ -77,7 +76,26 @@ fn damage_in_several_epochs_has_one_answer() {
                 assert_eq!(read(&reading(&disk), OnCorrupt::Skip), expected, "{what}");
                 assert_eq!(by_parts(&disk), expected, "{what}, by parts");
                 let report = options(&disk).verify_pier("/zod").unwrap();
-                let counted: u64 = report.epochs.iter().map(|(_, report)| report.records).sum();
+                // A copy has the intact deeds, and a stub for each lost deed before another deed.
+                let copied = options(&disk).salvage_pier(PIER, COPY).unwrap();
+                assert_eq!(
+                    (copied.total.records, copied.ok()),
+                    (expected.len() as u64, !is_damaged)
+                );
+                let last = *expected.last().unwrap();
+                let lost: Vec<u64> = (1..last).filter(|event| !expected.contains(event)).collect();
+                assert_eq!(copied.total.stubs, lost, "{what}");
+                let copy = options(&disk).open_pier(COPY, Mode::Read).unwrap();
+                for event in 1..=last {
+                    let deed = copy.read(event).unwrap();
+                    let wanted = match lost.contains(&event) {
+                        true => (0x79ff_04e8, vec![2]),
+                        false => (event as u32, jam(event)),
+                    };
+                    assert_eq!((deed.mug, deed.jam), wanted, "{what}, event {event} of the copy");
+                }
+                assert_eq!(copy.last().unwrap(), last);
+                let counted: u64 = report.epochs.iter().map(|epoch| epoch.report.records).sum();
                 assert_eq!((counted, report.ok()), (expected.len() as u64, !is_damaged), "{what}");
                 let pier = reading(&disk);
                 // Damage is raised here, that of a header too. No other event comes in its place.

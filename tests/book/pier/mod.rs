@@ -4,6 +4,7 @@
 
 mod crash;
 mod grid;
+mod mend;
 mod needed;
 mod open;
 mod publish;

@@ -1,5 +1,7 @@
 //! Reading across epochs, in both directions, live.
 
+use deedbook::book::{Book, Column};
+
 use crate::pier::support::*;
 use crate::support::formats::range;
 use crate::support::prelude::*;
@@ -33,6 +35,16 @@ fn every_range_is_read_in_both_directions() {
             }
             read.reverse();
             assert_eq!(read, wanted, "{start}..{stop:?} backwards");
+            let mut read = Vec::new();
+            for split in pier.splits(1, range(Some(start), stop)).unwrap() {
+                let on = options(&disk);
+                let mut part = Book::read_split(&split, &on, .., OnCorrupt::Raise, true).unwrap();
+                while let Some(deed) = part.next().unwrap() {
+                    read.push(deed.event.unwrap());
+                }
+            }
+            assert_eq!(read, wanted, "{start}..{stop:?} in parts");
+            let columns = vec![Column::Event];
             let cursor = pier.cursor(range(Some(start), stop), OnCorrupt::Raise).unwrap();
             let mut batches = deedbook::Batches::new(cursor, &["event"], 100, 1 << 20).unwrap();
             let mut rows = 0;

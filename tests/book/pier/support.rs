@@ -9,6 +9,7 @@ use crate::support::crashes::{self, Counts};
 use crate::support::prelude::*;
 
 pub const PIER: &str = "/zod";
+pub const COPY: &str = "/copy";
 pub const LOG: &str = "/zod/.urb/log";
 
 pub fn options(disk: &Sim) -> Options {

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::open::while_dropping;
-use super::part::of_part;
-use super::places::{Named, check_joint, list, log_dir};
+use crate::book::pier::open::while_dropping;
+use crate::book::pier::part::of_part;
+use crate::book::pier::places::{Named, check_joint, list, log_dir};
 use crate::book::{LOG_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::VerifyReport;
 use crate::scan::Verdict;
-use crate::storage::{Access, located};
+use crate::storage::{Access, Storage, located};
 
 /// The result of a full check of a pier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Options {
         path: impl AsRef<Path>,
         progress: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<Report> {
-        check(path.as_ref(), self, progress).map_err(|e| e.of(super::FORMAT))
+        check(path.as_ref(), self, progress).map_err(|e| e.of(crate::book::pier::FORMAT))
     }
 }
 
@@ -61,19 +61,7 @@ fn check(
 ) -> Result<Report> {
     let storage = &*options.storage;
     let dir = log_dir(storage, &located(storage, path)?)?;
-    let bytes = |named: &Named| {
-        let log = named.dir.join(LOG_NAME);
-        let file = storage.open(&log, Access::Read);
-        file.and_then(|file| file.len()).map_err(|e| Error::io("look at the log", &log, e))
-    };
-    let (named, sizes) = while_dropping(|| {
-        let named = list(storage, &dir)?;
-        let sizes = named.iter().map(bytes).collect::<Result<Vec<u64>>>()?;
-        Ok((named, sizes))
-    })?;
-    if named.is_empty() {
-        return Err(Error::new(ErrorKind::Missing, "no epoch 0iN of a pier there").at(&dir));
-    }
+    let (named, sizes) = sized(storage, &dir)?;
     let is_dropped = |number: u64| -> Result<bool> {
         let now = while_dropping(|| list(storage, &dir))?;
         Ok(now.first().is_some_and(|first| number < first.number))
@@ -107,6 +95,24 @@ fn check(
         return Err(Error::new(ErrorKind::Missing, message).at(&dir));
     }
     Ok(Report { epochs, gaps })
+}
+
+/// The epochs in a directory, one at least, and the bytes of the log of each.
+pub(super) fn sized(storage: &dyn Storage, dir: &Path) -> Result<(Vec<Named>, Vec<u64>)> {
+    let bytes = |named: &Named| {
+        let log = named.dir.join(LOG_NAME);
+        let file = storage.open(&log, Access::Read);
+        file.and_then(|file| file.len()).map_err(|e| Error::io("look at the log", &log, e))
+    };
+    let (named, sizes) = while_dropping(|| {
+        let named = list(storage, dir)?;
+        let sizes = named.iter().map(bytes).collect::<Result<Vec<u64>>>()?;
+        Ok((named, sizes))
+    })?;
+    match named.is_empty() {
+        true => Err(Error::new(ErrorKind::Missing, "no epoch 0iN of a pier there").at(dir)),
+        false => Ok((named, sizes)),
+    }
 }
 
 /// `None` where the last event before is not known: the report says why.

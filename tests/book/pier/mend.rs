@@ -1,0 +1,259 @@
+//! Damage of a pier: the newest epoch is repaired in place, and a salvage copies the rest under its numbers.
+
+use deedbook::book::Meta;
+use deedbook::book::pier::Pier;
+
+use crate::pier::support::*;
+use crate::support::prelude::*;
+
+const NOTHING: Repair = Repair { force: false, dry_run: false, accept_loss: false };
+const DRY_RUN: Repair = Repair { dry_run: true, ..NOTHING };
+const ALL: Repair = Repair { force: true, accept_loss: true, ..NOTHING };
+
+/// Change the log of an epoch.
+fn damage(disk: &Sim, number: u64, change: impl Fn(&mut Vec<u8>)) {
+    let path = epoch(number).join("book.log");
+    let mut log = read_file(disk, &path);
+    change(&mut log);
+    put(disk, &path, &log);
+}
+
+fn log(disk: &Sim, number: u64) -> Vec<u8> {
+    read_file(disk, &epoch(number).join("book.log"))
+}
+
+fn logs(disk: &Sim) -> Vec<Vec<u8>> {
+    [0, 3, 5].map(|number| log(disk, number)).into()
+}
+
+fn copied(disk: &Sim) -> Pier {
+    options(disk).open_pier(COPY, Mode::Read).unwrap()
+}
+
+/// The events of a copy that are no stubs.
+fn intact(copy: &Pier) -> Vec<u64> {
+    let deeds = copy.iter(..).unwrap().map(Result::unwrap);
+    let (stubs, deeds): (Vec<_>, Vec<_>) = deeds.partition(|deed| deed.jam == [2]);
+    assert!(stubs.iter().all(|stub| stub.mug == 0x79ff_04e8));
+    let event = |deed: &deedbook::book::Deed| {
+        let event = deed.event.unwrap();
+        assert_eq!((deed.mug, &deed.jam), (event as u32, &jam(event)));
+        event
+    };
+    deeds.iter().map(event).collect()
+}
+
+#[test]
+fn a_pier_without_damage_needs_no_repair() {
+    let disk = three_epochs();
+    let before = logs(&disk);
+    for how in [DRY_RUN, NOTHING] {
+        let report = options(&disk).repair_pier(PIER, how).unwrap();
+        assert_eq!(report.path, epoch(5).join("book.log"));
+        assert_eq!((report.cut_bytes, report.damage, report.loss), (0, None, None));
+        assert_eq!(report.mended, !how.dry_run);
+    }
+    assert_eq!(logs(&disk), before);
+    refused(options(&disk).repair_pier("/nowhere", NOTHING), ErrorKind::Missing);
+    assert!(!disk.is_dir(Path::new("/nowhere")));
+}
+
+#[test]
+fn a_torn_newest_epoch_is_cut_and_the_cut_is_saved() {
+    let disk = three_epochs();
+    let whole = log(&disk, 5);
+    damage(&disk, 5, |log| log.extend(b"half of a deed"));
+    let torn = log(&disk, 5);
+    let planned = options(&disk).repair_pier(PIER, DRY_RUN).unwrap();
+    assert_eq!((planned.cut_bytes, planned.mended, log(&disk, 5)), (14, false, torn));
+    let report = options(&disk).repair_pier(PIER, NOTHING).unwrap();
+    assert_eq!((report.cut_bytes, report.mended, log(&disk, 5)), (14, true, whole));
+    assert_eq!(read_file(&disk, &report.saved_to.unwrap()), b"half of a deed");
+    let pier = appending(&disk);
+    append(&pier, 10..=10);
+    assert_eq!(all(&pier), (1..=10).collect::<Vec<_>>());
+}
+
+/// As of a book: acknowledged deeds go only where the loss is accepted, and stay noted.
+#[test]
+fn a_loss_in_the_newest_epoch_must_be_accepted() {
+    let disk = three_epochs();
+    damage(&disk, 5, |log| log.truncate(log.len() - 5));
+    let short = log(&disk, 5);
+    for how in [DRY_RUN, NOTHING] {
+        let report = options(&disk).repair_pier(PIER, how).unwrap();
+        let lost = report.loss.unwrap();
+        assert_eq!((lost.first, lost.records, report.mended), (9, 1, false));
+        assert_eq!(log(&disk, 5), short);
+    }
+    refused(options(&disk).open_pier(PIER, Mode::Append), ErrorKind::LostRecords);
+    assert!(options(&disk).repair_pier(PIER, ALL).unwrap().mended);
+    let pier = appending(&disk);
+    assert_eq!((pier.last().unwrap(), pier.recovery().unwrap().loss.unwrap().first), (8, 9));
+}
+
+#[test]
+fn intact_deeds_of_the_newest_epoch_are_cut_only_by_force() {
+    let disk = three_epochs();
+    damage(&disk, 5, |log| log[16 + 12] ^= 1);
+    let before = logs(&disk);
+    let refused = refused(options(&disk).repair_pier(PIER, NOTHING), ErrorKind::Corrupt);
+    assert!(refused.to_string().contains("3 intact deeds lie after the damage"), "{refused}");
+    assert_eq!(logs(&disk), before);
+    let report = options(&disk).repair_pier(PIER, ALL).unwrap();
+    assert_eq!((report.mended, report.cut_records), (true, 3));
+    assert_eq!(appending(&disk).last().unwrap(), 5);
+}
+
+/// A cut of a sealed epoch would leave a gap before the next epoch.
+#[test]
+fn a_damaged_sealed_epoch_is_refused_and_names_the_salvage() {
+    let changes: [fn(&mut Vec<u8>); 4] = [
+        |log| log[16 + 12] ^= 1,
+        |log| log[0] ^= 1,
+        |log| log.truncate(log.len() - 5),
+        |log| log.extend(b"half of a deed"),
+    ];
+    for (number, change) in [0, 3].into_iter().flat_map(|number| changes.map(|how| (number, how))) {
+        let disk = three_epochs();
+        damage(&disk, number, change);
+        let before = logs(&disk);
+        for how in [DRY_RUN, NOTHING, ALL] {
+            let error = refused(options(&disk).repair_pier(PIER, how), ErrorKind::Corrupt);
+            assert_eq!(error.path(), Some(&*epoch(number).join("book.log")), "{error}");
+            assert!(error.to_string().contains("salvage copies the pier"), "{error}");
+            assert_eq!(logs(&disk), before);
+        }
+    }
+}
+
+#[test]
+fn a_gap_or_an_overlap_is_no_matter_of_a_repair() {
+    for (second, salvage) in [(5, true), (2, false)] {
+        let disk = epochs(&[(0, 3), (second, 2)]);
+        let error = refused(options(&disk).repair_pier(PIER, NOTHING), ErrorKind::Contiguity);
+        assert_eq!(error.to_string().contains("salvage"), salvage, "{error}");
+    }
+}
+
+#[test]
+fn a_pier_with_a_writer_is_not_repaired() {
+    let disk = three_epochs();
+    let pier = appending(&disk);
+    refused(options(&disk).repair_pier(PIER, NOTHING), ErrorKind::Locked);
+    pier.close().unwrap();
+    options(&disk).repair_pier(PIER, NOTHING).unwrap();
+}
+
+#[test]
+fn a_salvage_copies_everything_of_a_pier() {
+    let disk = three_epochs();
+    put(&disk, epoch(5).join("vere.txt"), b"3.5");
+    let pier = appending(&disk);
+    pier.save_meta(&Meta { life: Some(7), ..Meta::default() }).unwrap();
+    for (name, event) in [("mirror", 4), ("next", 10)] {
+        pier.set_consumer(name, event).unwrap();
+    }
+    let id = Some(TransactionId { app: "etl".into(), query: None, version: 4 });
+    let transaction = Transaction { job: "one".into(), id };
+    let mut stage = pier.stage("one", 0, 1, None).unwrap();
+    stage.push(10, &jam(10)).unwrap();
+    pier.commit_staged(&transaction, &[stage.finish().unwrap()]).unwrap();
+    drop(pier.stage("two", 0, 1, None).unwrap().finish().unwrap());
+    pier.close().unwrap();
+    let before = logs(&disk);
+    let mut steps = Vec::new();
+    let report = options(&disk).salvage_pier_with(PIER, COPY, |done, all| {
+        steps.push((done, all));
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(report.ok(), "{report:?}");
+    assert_eq!((report.total.records, &report.total.stubs[..]), (10, &[][..]));
+    assert_eq!((report.total.consumers, report.total.transactions), (2, 1));
+    assert_eq!(report.total.unfinished_transactions, 1);
+    assert_eq!(report.total.not_carried, [""; 0]);
+    let bytes = before.iter().map(|log| log.len() as u64).sum();
+    assert!(steps.is_sorted() && steps.ends_with(&[(bytes, bytes)]), "{steps:?}");
+    let copy = options(&disk).open_pier(COPY, Mode::Append).unwrap();
+    assert_eq!((numbers(&copy), all(&copy)), (vec![0, 3, 5], (1..=10).collect()));
+    assert_eq!(copy.meta().unwrap().life, Some(7));
+    assert_eq!(copy.consumers().unwrap(), [("mirror".into(), 4), ("next".into(), 10)].into());
+    assert!(copy.commit_staged(&transaction, &[]).unwrap().repeated);
+    for (name, text) in [("vere.txt", &b"3.5"[..]), ("epoc.txt", b"3")] {
+        assert_eq!(read_file(&disk, &Path::new(COPY).join(".urb/log/0i5").join(name)), text);
+    }
+    assert_eq!(logs(&disk), before);
+    refused(options(&disk).salvage_pier(PIER, COPY), ErrorKind::AlreadyExists);
+    refused(options(&disk).salvage_pier(PIER, PIER), ErrorKind::AlreadyExists);
+}
+
+/// The events of the next epoch would get other numbers, or the copy would not open.
+#[test]
+fn stubs_fill_a_sealed_epoch_up_to_the_next() {
+    let disk = three_epochs();
+    damage(&disk, 3, |log| log.truncate(log.len() - 5));
+    let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
+    let [_, cut, _] = &report.epochs[..] else { panic!("{report:?}") };
+    assert_eq!((cut.number, &cut.report.stubs[..]), (3, &[5][..]));
+    assert_eq!(cut.report.loss.unwrap().first, 5);
+    assert_eq!((report.ok(), report.gaps), (false, vec![]));
+    assert_eq!((report.total.records, report.total.stubs), (8, vec![5]));
+    let copy = copied(&disk);
+    assert_eq!(intact(&copy), [1, 2, 3, 4, 6, 7, 8, 9]);
+    assert_eq!(copy.len().unwrap(), 9);
+}
+
+#[test]
+fn the_loss_at_the_end_of_the_newest_epoch_is_reported() {
+    let disk = three_epochs();
+    damage(&disk, 5, |log| log.truncate(log.len() - 5));
+    let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
+    assert_eq!((report.ok(), report.total.loss.unwrap().first), (false, 9));
+    assert_eq!((intact(&copied(&disk)), report.total.stubs), ((1..=8).collect(), vec![]));
+}
+
+#[test]
+fn a_missing_epoch_becomes_stubs() {
+    let disk = epochs(&[(0, 3), (5, 2)]);
+    let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
+    assert!(!report.ok());
+    assert_eq!(report.total.stubs, [4, 5]);
+    assert_eq!(
+        report.gaps,
+        [
+            "epoch 0i5 begins with event 6, but epoch 0i0 ends with event 3: events 4 to 5 are missing"
+        ]
+    );
+    assert_eq!(intact(&copied(&disk)), [1, 2, 3, 6, 7]);
+}
+
+/// A directory with a high number would fill the disk with stubs.
+#[test]
+fn epochs_that_overlap_or_leave_out_too_much_end_the_copy() {
+    for second in [2, 1_000_000] {
+        let disk = epochs(&[(0, 3), (second, 2)]);
+        refused(options(&disk).salvage_pier(PIER, COPY), ErrorKind::Contiguity);
+        refused(options(&disk).open_pier(COPY, Mode::Read), ErrorKind::Missing);
+    }
+}
+
+/// Without mark and index, nothing tells how many deeds lie in the damage.
+#[test]
+fn an_unproved_number_ends_the_copy_before_its_epoch() {
+    let disk = three_epochs();
+    for file in ["mark", "index"] {
+        let _ = disk.remove(&epoch(5).join(".deedbook").join(file));
+    }
+    // The lengths of the second and the third deed.
+    damage(&disk, 5, |log| {
+        let second = 16 + 24 + jam(6).len();
+        let third = second + 24 + jam(7).len();
+        for length in [second, third] {
+            log[length] ^= 1;
+        }
+    });
+    let error = refused(options(&disk).salvage_pier(PIER, COPY), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("is not known"), "{error}");
+    assert_eq!((numbers(&copied(&disk)), intact(&copied(&disk))), (vec![0, 3], (1..=5).collect()));
+}
