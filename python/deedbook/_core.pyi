@@ -31,6 +31,7 @@ __all__ = [
     "Durability",
     "Epoch",
     "EpochReport",
+    "EpochSalvage",
     "Event",
     "EventCensus",
     "EventFault",
@@ -65,6 +66,7 @@ __all__ = [
     "PayloadParts",
     "Pier",
     "PierReport",
+    "PierSalvage",
     "Positions",
     "Record",
     "RecordIterator",
@@ -3650,6 +3652,82 @@ class PierReport:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class EpochSalvage:
+    """The copied and the lost deeds of one epoch."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def number(self) -> int:
+        """Its number: the last event before its first event."""
+    @property
+    def path(self) -> str:
+        """Its directory."""
+    @property
+    def copy(self) -> str:
+        """The directory of the copy."""
+    @property
+    def report(self) -> SalvageReport:
+        """As for any book. ``stubs`` reaches up to the next epoch."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class PierSalvage:
+    """The copied and the lost deeds of a pier's salvage."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether the copy has all of the source: nothing is damaged, lost or missing."""
+    @property
+    def verdict(self) -> _Verdict:
+        """How the source is; ``"corrupt"`` if events are missing between two epochs."""
+    @property
+    def records(self) -> int:
+        """Deeds copied from all epochs, without the stubs."""
+    @property
+    def uncertain(self) -> int:
+        """Copied deeds that may lie inside the payload of a damaged deed: always 0."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The stretches left out, each by its bytes in the log of its epoch."""
+    @property
+    def loss(self) -> Loss | None:
+        """Acknowledged deeds missing at the end of an epoch: the first such loss."""
+    @property
+    def stubs(self) -> list[int]:
+        """Events of the new pier that stand for lost deeds."""
+    @property
+    def gaps(self) -> list[str]:
+        """Events missing before an epoch, in words with the numbers; stubs replace them."""
+    @property
+    def consumers(self) -> int:
+        """Consumers copied from the source."""
+    @property
+    def moved_consumers(self) -> list[str]:
+        """Consumers that needed an event after the end of the copy: they need the next event."""
+    @property
+    def transactions(self) -> int:
+        """Applications with a last transaction in the source, which the new pier knows."""
+    @property
+    def unfinished_transactions(self) -> int:
+        """Unfinished transactions, staged or begun in the source: the new pier lacks them."""
+    @property
+    def not_carried(self) -> list[str]:
+        """Errors of unreadable files next to the logs: the new pier lacks their content."""
+    @property
+    def epochs(self) -> list[EpochSalvage]:
+        """A report for each epoch, in the order of the events."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class Pier:
     """The epochs of an Urbit pier, each a book in ``.urb/log/0iN``, as one log.
 
@@ -3867,6 +3945,11 @@ class Pier:
         """
     def sync(self) -> None:
         """Wait until every deed appended so far is on stable storage."""
+    def wait_durable(self, position: int, /) -> None:
+        """Wait until the deed with this number is on stable storage; as `Log.wait_durable`.
+
+        A deed of an earlier epoch is: `roll` synced its epoch.
+        """
     def refresh(self) -> int:
         """Look for deeds and epochs of other processes; return the last event.
 
@@ -3926,6 +4009,22 @@ class Pier:
 
         No batch has deeds of two epochs.
         """
+    def splits(
+        self, split_bytes: int = 67108864, start: int | None = None, stop: int | None = None
+    ) -> list[Split]:
+        """Split the deeds into parts of about ``split_bytes`` bytes, for separate readers.
+
+        The parts are in the order of the events, and each part lies in a single epoch, whose
+        ``book.log`` is its ``path``. If an epoch is damaged after its valid prefix, the bytes from
+        there on make one or more further parts. `Split.batches` reads a part, also in another
+        process.
+
+        >>> with deedbook.Pier.create("zod") as pier:
+        ...     pier.append(b"of epoch 0"), pier.roll(), pier.append(b"of epoch 1")
+        ...     [(part.ordinal, part.records) for part in pier.splits()]
+        (1, 1, 2)
+        [(1, 1), (2, 1)]
+        """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The pier as an Arrow table, a fresh snapshot for each call."""
     def __arrow_c_schema__(self) -> object: ...
@@ -3963,6 +4062,50 @@ class Pier:
         ``progress(bytes_done, bytes_total)`` is called now and then; an error from ``progress``
         ends the check. Raises `MissingError` without an epoch, and `UnsupportedError` for an epoch
         in LMDB.
+        """
+    @staticmethod
+    def repair(
+        path: _Path,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        accept_loss: bool = False,
+        deed_bytes_max: int = 4294967296,
+    ) -> RepairReport:
+        """Save the bytes after the newest epoch's valid prefix, and cut them; as `Book.repair`.
+
+        The report is about the newest epoch, the only epoch that a repair changes. The repair also
+        reads the other epochs in full, even with ``dry_run``.
+
+        Raises the errors of `Book.repair`; `CorruptError` for a damaged older epoch (`salvage`
+        copies the pier), whatever the keywords; `ContiguityError` (a gap or an overlap);
+        `UnsupportedError` (an epoch in LMDB).
+        """
+    @staticmethod
+    def salvage(
+        path: _Path,
+        to: _Path,
+        *,
+        deed_bytes_max: int = 4294967296,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> PierSalvage:
+        """Copy every intact deed to a new pier at ``to``, under the same number.
+
+        Each epoch is copied by `Book.salvage` with ``keep_numbers``. A stub also replaces each deed
+        lost at the end of an epoch before another epoch. The copy has the metadata, the consumers
+        and the committed transactions. ``progress(bytes_done, bytes_total)`` is called now and
+        then. An error, also of ``progress``, leaves a pier with the epochs copied so far.
+
+        Raises `AlreadyExistsError` if ``to`` is a pier; `CorruptError` if the number of lost deeds
+        is not proved; `ContiguityError` if epochs overlap, or leave out more events than the logs
+        have bytes; `MissingError` without an epoch; `UnsupportedError` for an epoch in LMDB.
+
+        >>> with deedbook.Pier.create("zod") as pier:
+        ...     pier.append(b"of epoch 0"), pier.roll(), pier.append(b"of epoch 1")
+        (1, 1, 2)
+        >>> report = deedbook.Pier.salvage("zod", "copy")
+        >>> report.ok, report.records, report.stubs
+        (True, 2, [])
         """
 
 @final

@@ -43,6 +43,7 @@ REPORTS: Final = (
     "Loss",
     "PartReport",
     "PierReport",
+    "PierSalvage",
     "RecoveryReport",
     "RepairReport",
     "SalvageReport",

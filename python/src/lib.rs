@@ -32,7 +32,10 @@ mod _core {
     #[pymodule_export]
     use super::book::PyBook;
     #[pymodule_export]
-    use super::book::pier::{PyDroppedEpochs, PyEpoch, PyEpochReport, PyPier, PyPierReport};
+    use super::book::pier::{
+        PyDroppedEpochs, PyEpoch, PyEpochReport, PyEpochSalvage, PyPier, PyPierReport,
+        PyPierSalvage,
+    };
     #[pymodule_export]
     use super::book::range::DeedRange;
     #[pymodule_export]

@@ -10,9 +10,6 @@ from deedbook._formats.info import FormatInfo
 __all__ = ["instead_of"]
 
 _INSTEAD: Final[dict[str, dict[str, str]]] = {
-    "pier": {
-        "repair": "repair the epoch that is damaged, 'deedbook verify' names it",
-    },
     "wal": {
         "resume": "the records of a WAL have no numbers: 'deedbook info --json' says how many there"
         " are, and --acks the byte up to which they are durable",

@@ -56,8 +56,6 @@ def _lost_text(found: dict[str, Any] | None) -> str:
 def _next_step(report: LogReport) -> str:
     """The next step after damage, as text."""
     path = shlex.quote(report.path)
-    if report.format == "pier":
-        return "Next: salvage or repair the damaged epoch; 'deedbook verify' names it."
     salvage = f"Next: 'deedbook salvage {path} COPY' copies every intact {report.noun}"
     if report.format == "ledger":
         return f"{salvage}."

@@ -14,7 +14,7 @@ Tasks that commit at once share one sync, and followers hold no thread.
 
 from deedbook.aio._follow import Follower
 from deedbook.aio._ledger import AsyncLedger
-from deedbook.aio._log import AsyncBook, AsyncLog, AsyncWal
+from deedbook.aio._log import AsyncBook, AsyncLog, AsyncPier, AsyncWal
 from deedbook.aio._nostr import AsyncEventStore
 from deedbook.aio._open import open
 
@@ -23,6 +23,7 @@ __all__ = [
     "AsyncEventStore",
     "AsyncLedger",
     "AsyncLog",
+    "AsyncPier",
     "AsyncWal",
     "Follower",
     "open",

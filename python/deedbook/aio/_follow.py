@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from deedbook._core import Book, Deed, Record, Wal
+from deedbook._core import Book, Deed, Pier, Record, Wal
 from deedbook._errors import ClosedError, Error
 from deedbook._system.threads import Worker, settled
 from deedbook.aio._handle import Side
@@ -45,20 +46,31 @@ _BATCH_BYTES = 1 << 20
 _LOOP_BYTES = 64 << 10
 
 
-class LogSide(Side):
+class LogSide(Side, ABC):
     """The state of a log in an event loop: syncs, and waiting followers."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, log: Book | Wal | Pier, syncs: Worker
+    ) -> None:
         super().__init__(loop, log.sync, syncs)
         self.log = log
+        # Whether the log tells its end to the loop at once, as the only writer.
         self.writes = log.mode != "r"
-        # The end that the last refresh found, for a log that others write.
-        self.found = 0 if log.closed else log.end
+        # The end that the last refresh found, for another log.
+        self.found = 0
         self.waiting: set[Follower[Deed] | Follower[Record]] = set()
+
+    @abstractmethod
+    def ask(self) -> int:
+        """The end of the log, from the log. Raises `ClosedError`."""
+
+    @abstractmethod
+    def refresh(self) -> int:
+        """Take up the appends of other processes; return the end of the log. May wait."""
 
     def end(self) -> int:
         """The known end of the log. The call never waits for a refresh in a thread."""
-        return self.log.end if self.writes or self.log.closed else self.found
+        return self.ask() if self.writes or self.log.closed else self.found
 
     def wake(self) -> None:
         """Have all followers look."""
@@ -84,6 +96,53 @@ class LogSide(Side):
             if follower._since <= since:
                 follower._seen = None
                 follower._wake()
+
+
+class ByteSide(LogSide):
+    """The side of a book or a WAL, whose end is a byte."""
+
+    log: Book | Wal
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, log: Book | Wal, syncs: Worker) -> None:
+        super().__init__(loop, log, syncs)
+        self.found = 0 if log.closed else log.end
+
+    def ask(self) -> int:
+        """The byte after the last record."""
+        return self.log.end
+
+    def refresh(self) -> int:
+        """Refresh the log."""
+        self.log.refresh()
+        return self.log.end
+
+
+class PierSide(LogSide):
+    """The side of a pier, whose end is the last event.
+
+    A roll holds up all other calls of the pier while it syncs, so the loop never asks a writer's
+    pier either.
+    """
+
+    log: Pier
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, log: Pier, syncs: Worker) -> None:
+        super().__init__(loop, log, syncs)
+        self.writes = False
+
+    def wake(self) -> None:
+        """Have all followers read."""
+        for follower in self.waiting:
+            follower._seen = None
+        super().wake()
+
+    def ask(self) -> int:
+        """The last event."""
+        return self.log.last
+
+    def refresh(self) -> int:
+        """Refresh the pier."""
+        return self.log.refresh()
 
 
 class Watcher:
@@ -129,7 +188,7 @@ class Watcher:
         now = self._loop.time()
         others = [side for side in self._sides if not side.writes]
         if others and not self._refreshing and now >= self._refresh_at:
-            refreshed = settled(self.submit(_refresh, [side.log for side in others]))
+            refreshed = settled(self.submit(_refresh, others))
             refreshed.add_done_callback(lambda done: self._refreshed(others, *done.result()))
             self._refreshing = True
         if now - self._used > _UNUSED:
@@ -149,14 +208,13 @@ class Watcher:
 _watchers: WeakValueDictionary[asyncio.AbstractEventLoop, Watcher] = WeakValueDictionary()
 
 
-def _refresh(logs: list[Book | Wal]) -> tuple[float, list[int | None]]:
+def _refresh(sides: list[LogSide]) -> tuple[float, list[int | None]]:
     """Take up the appends of other processes; returns the seconds of work, and the ends."""
     begun = time.thread_time()  # the thread may wait long for the interpreter, which costs nothing
     ends: list[int | None] = []
-    for log in logs:
+    for side in sides:
         try:
-            log.refresh()
-            ends.append(log.end)
+            ends.append(side.refresh())
         except Exception:
             ends.append(None)  # the log's followers meet the error, and raise it
     return time.thread_time() - begun, ends
@@ -179,10 +237,9 @@ class Follower(Generic[RecordT]):
 
     def __init__(
         self,
-        log: Book | Wal,
         follow: Callable[[], Iterator[RecordT]],
         side: Callable[[], LogSide],
-        at_end: bool,
+        seen: int | None,
     ) -> None:
         # None after the end, because a kept follower must not keep the log's files open.
         self._source: _Source[RecordT] | None = _Source(follow, side)
@@ -195,7 +252,7 @@ class Follower(Generic[RecordT]):
         self._watcher: Watcher | None = None
         self._wakeup: asyncio.Future[None] | None = None
         # End of the log before this follower had read all of it.
-        self._seen = log.end if at_end else None
+        self._seen = seen
         # The beginning of the wait, by the clock of the loop.
         self._since = 0.0
 

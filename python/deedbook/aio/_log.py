@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from deedbook._core import Book, Deed, Durability, Record, Wal
-from deedbook._system.threads import settled
-from deedbook.aio._follow import Follower, LogSide, RecordT
+from deedbook._core import Book, Deed, Durability, Pier, Record, Wal
+from deedbook._threads import settled
+from deedbook.aio._follow import ByteSide, Follower, LogSide, PierSide, RecordT
 from deedbook.aio._handle import AsyncHandle, opening
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from deedbook._core import Positions
 
-LogT = TypeVar("LogT", bound=Book | Wal)
+LogT = TypeVar("LogT", bound=Book | Wal | Pier)
+DeedsT = TypeVar("DeedsT", bound=Book | Pier)
 
 # A log syncs a segment by itself after 16 newer segments. Well before, appends go to a thread until
 # the next sync.
@@ -78,14 +79,11 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
         A waiting follower holds no thread. `ClosedError` if the log is closed already.
         """
         follow = cast(Any, partial(self._handle.follow, start, timeout=0.0))
-        return Follower(self._handle, follow, self._here, self._at_end(start))
-
-    def _new_side(self, loop: asyncio.AbstractEventLoop) -> LogSide:
-        return LogSide(loop, self._handle, self._syncs)
+        return Follower(follow, self._here, self._seen_by(start))
 
     @abstractmethod
-    def _at_end(self, start: int | None) -> bool:
-        """Whether this handle knows of no record for a follower from there on."""
+    def _seen_by(self, start: int | None) -> int | None:
+        """The end of the log, if this handle knows of no record for a follower from there on."""
 
     def _room_after(self, size: int) -> float:
         """Bytes to append after these bytes before an append may sync; negative if one is due."""
@@ -121,7 +119,38 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
         return appended
 
 
-class AsyncBook(AsyncLog[Book, Deed]):
+class _AsyncDeeds(AsyncLog[DeedsT, Deed]):
+    """Appending to a book or a pier."""
+
+    async def append(self, payload: Buffer, mug: int = 0) -> int:
+        """Append a deed and return the event number.
+
+        The deed survives a crash of the process. With durability ``"always"``, the default, the
+        call returns once the deed is on stable storage.
+        """
+        return await self._append(self._always, payload, mug)
+
+    async def append_many(
+        self,
+        payloads: Iterable[Buffer] | object,
+        mugs: Iterable[int] | None = None,
+        *,
+        atomic: bool = False,
+        event: int | None = None,
+        epoch: int | None = None,
+    ) -> Positions[int]:
+        """`append_many` of the plain log, in a thread of this handle. The thread iterates."""
+        append = self._handle.append_many
+        return await self._append_all(
+            lambda: append(payloads, mugs, atomic=atomic, event=event, epoch=epoch)
+        )
+
+    async def commit(self, payload: Buffer, mug: int = 0) -> int:
+        """Append a deed and return the event number once the deed is on stable storage."""
+        return await self._append(True, payload, mug)
+
+
+class AsyncBook(_AsyncDeeds[Book]):
     """A :class:`deedbook.Book` for the tasks of an event loop: see :class:`AsyncLog`."""
 
     open = staticmethod(
@@ -141,36 +170,48 @@ class AsyncBook(AsyncLog[Book, Deed]):
         """The book itself, for all calls that do not wait."""
         return self._handle
 
-    async def append(self, payload: Buffer, mug: int = 0) -> int:
-        """Append a deed and return the event number.
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> LogSide:
+        return ByteSide(loop, self._handle, self._syncs)
 
-        The deed survives a crash of the process. With durability ``"always"``, the default, the
-        call returns once the deed is on stable storage.
-        """
-        return await self._append(self._always, payload, mug)
-
-    async def append_many(
-        self,
-        payloads: Iterable[Buffer] | object,
-        mugs: Iterable[int] | None = None,
-        *,
-        atomic: bool = False,
-        event: int | None = None,
-        epoch: int | None = None,
-    ) -> Positions[int]:
-        """:meth:`deedbook.Book.append_many` in a thread of the book. The thread iterates."""
-        append = self._handle.append_many
-        return await self._append_all(
-            lambda: append(payloads, mugs, atomic=atomic, event=event, epoch=epoch)
-        )
-
-    async def commit(self, payload: Buffer, mug: int = 0) -> int:
-        """Append a deed and return the event number once the deed is on stable storage."""
-        return await self._append(True, payload, mug)
-
-    def _at_end(self, start: int | None) -> bool:
+    def _seen_by(self, start: int | None) -> int | None:
         last = self._handle.last
-        return self._handle.bounds is None or (start is not None and start > last)
+        is_at_end = self._handle.bounds is None or (start is not None and start > last)
+        return self._handle.end if is_at_end else None
+
+
+class AsyncPier(_AsyncDeeds[Pier]):
+    """A :class:`deedbook.Pier` for the tasks of an event loop: see :class:`AsyncLog`.
+
+    A thread of the pier makes all appends, because an append waits while the pier rolls.
+    """
+
+    open = staticmethod(
+        opening(Pier.open, lambda call: AsyncPier(call()), "As `deedbook.Pier.open`; at once.")
+    )
+    create = staticmethod(
+        opening(Pier.create, lambda call: AsyncPier(call()), "As `deedbook.Pier.create`; at once.")
+    )
+
+    def __init__(self, log: Pier) -> None:
+        super().__init__(log)
+        self._may_sync = True
+
+    @property
+    def pier(self) -> Pier:
+        """The pier itself. Any call waits while the pier rolls: call the pier in a thread."""
+        return self._handle
+
+    async def roll(self) -> int:
+        """:meth:`deedbook.Pier.roll` in the thread of appends, after all earlier appends."""
+        self._here()
+        return await settled(self._appends.submit(self._handle.roll))
+
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> LogSide:
+        return PierSide(loop, self._handle, self._syncs)
+
+    def _seen_by(self, start: int | None) -> int | None:
+        # A closed pier raises the error; an open pier may be rolling.
+        return self._handle.last if self._handle.closed else None
 
 
 class AsyncWal(AsyncLog[Wal, Record]):
@@ -206,8 +247,12 @@ class AsyncWal(AsyncLog[Wal, Record]):
         """Append a record and return the LSN once the record is on stable storage."""
         return await self._append(True, payload)
 
-    def _at_end(self, start: int | None) -> bool:
-        return (self._handle.head if start is None else start) == self._handle.end
+    def _new_side(self, loop: asyncio.AbstractEventLoop) -> LogSide:
+        return ByteSide(loop, self._handle, self._syncs)
+
+    def _seen_by(self, start: int | None) -> int | None:
+        end = self._handle.end
+        return end if (self._handle.head if start is None else start) == end else None
 
     def _room_after(self, size: int) -> float:
         segment_bytes = self._handle.segment_bytes

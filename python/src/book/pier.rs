@@ -1,11 +1,11 @@
-//! The class `Pier`, and the reports of epochs.
+//! The class `Pier`, and its reports.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::pier::{self, Epoch, Pier};
+use deedbook::book::pier::{self, Epoch, EpochReport, EpochSalvage, Pier, Salvage};
 use deedbook::book::{self, Meta, Options};
-use deedbook::report::{Verdict, VerifyReport};
+use deedbook::report::{Repair, Verdict};
 use deedbook::{Durability, Error, OnCorrupt};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -26,13 +26,14 @@ use crate::common::fs_path::FsPath;
 use crate::common::handle::{Held, Owner, found, left, number_in};
 use crate::common::progress::Progress;
 use crate::common::reports::{
-    PyDamage, PyLoss, PyRecoveryReport, PyStats, PyVerifyReport, check_known, damages, field,
-    plain, report, worst,
+    PyDamage, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PyStats, PyVerifyReport,
+    check_known, damages, field, plain, report, salvaged, worst,
 };
-use crate::log::any_log::How;
+use crate::log::any_log::{Format, How, bounds};
 use crate::log::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::log::iterators::{FollowIterator, PayloadIterator, RecordIterator};
 use crate::log::record::{PyDeed, PyMeta};
+use crate::log::split::PySplit;
 
 report!(PyEpoch, "Epoch", Epoch, {
     number: u64 = |epoch| epoch.number,
@@ -76,6 +77,33 @@ report!(PyPierReport, "PierReport", pier::Report, {
         |report| report.epochs.iter().find_map(|(_, report)| report.loss.as_ref()).map(PyLoss::from),
     epochs: Vec<PyEpochReport> = |report| report.epochs.iter().map(PyEpochReport::from).collect(),
     gaps: Vec<String> = |report| report.gaps.clone(),
+});
+
+report!(PyEpochSalvage, "EpochSalvage", EpochSalvage, {
+    number: u64 = |copied| copied.number,
+    path: FsPath = |copied| copied.path.clone().into(),
+    copy: FsPath = |copied| copied.copy.clone().into(),
+    report: PySalvageReport = |copied| (&copied.report).into(),
+});
+
+report!(PyPierSalvage, "PierSalvage", Salvage, {
+    ok: bool = |report| report.ok(),
+    verdict: String = |report| match report.gaps.is_empty() {
+        true => salvaged(&report.total).into(),
+        false => Verdict::Corrupt.name().into(),
+    },
+    records: u64 = |report| report.total.records,
+    uncertain: u64 = |report| report.total.uncertain,
+    damages: Vec<PyDamage> = |report| damages(&report.total.damages),
+    loss: Option<PyLoss> = |report| report.total.loss.as_ref().map(PyLoss::from),
+    stubs: Vec<u64> = |report| report.total.stubs.clone(),
+    gaps: Vec<String> = |report| report.gaps.clone(),
+    consumers: u64 = |report| report.total.consumers,
+    moved_consumers: Vec<String> = |report| report.total.moved_consumers.clone(),
+    transactions: u64 = |report| report.total.transactions,
+    unfinished_transactions: u64 = |report| report.total.unfinished_transactions,
+    not_carried: Vec<String> = |report| report.total.not_carried.clone(),
+    epochs: Vec<PyEpochSalvage> = |report| report.epochs.iter().map(PyEpochSalvage::from).collect(),
 });
 
 #[doc = doc!("Pier")]
@@ -395,6 +423,16 @@ impl PyPier {
         py.detach(|| self.pier.sync()).or_raise(py)
     }
 
+    #[doc = doc!("Pier".wait_durable)]
+    #[pyo3(signature = (position, /))]
+    fn wait_durable(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::position)] position: u64,
+    ) -> PyResult<()> {
+        py.detach(|| self.pier.wait_durable(position)).or_raise(py)
+    }
+
     #[doc = doc!("Pier".refresh)]
     fn refresh(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.pier.refresh()).or_raise(py)
@@ -416,7 +454,7 @@ impl PyPier {
 
     #[doc = doc!("Pier".read)]
     fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {
-        // No log has an event 0: 0 stands for the events below, and the last u64 for the events above.
+        // No log has an event 0: the number stands for any number below, and the last u64 for any above.
         let event = event.clamp(0, u64::MAX.into()) as u64;
         let deed = py.detach(|| self.pier.read(event)).or_raise(py)?;
         Ok(PyDeed::build(py, deed.event, deed.mug, &deed.jam))
@@ -524,6 +562,20 @@ impl PyPier {
         Ok(BatchStream::new(self.pier.batches(py, (start, stop), how)?))
     }
 
+    #[doc = doc!("Pier".splits)]
+    #[pyo3(signature = (split_bytes=67108864, start=None, stop=None))]
+    fn splits(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::split_bytes)] split_bytes: u64,
+        #[pyo3(from_py_with = numbers::start)] start: Option<u64>,
+        #[pyo3(from_py_with = numbers::stop)] stop: Option<u64>,
+    ) -> PyResult<Vec<PySplit>> {
+        let splits =
+            py.detach(|| self.pier.splits(split_bytes, bounds(start, stop))).or_raise(py)?;
+        Ok(splits.into_iter().map(|split| PySplit { format: Format::Book, split }).collect())
+    }
+
     #[doc = doc!("Pier".__arrow_c_stream__)]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -571,6 +623,44 @@ impl PyPier {
         let options = crate::book::reading(deed_bytes_max);
         let report = Progress::run(py, progress, |progress| {
             options.verify_pier_with(&path, |done, total| progress.call(done, total))
+        });
+        report.map(|report| (&report).into())
+    }
+
+    #[doc = doc!("Pier".repair)]
+    #[staticmethod]
+    #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false,
+                        deed_bytes_max=4294967296))]
+    fn repair(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        force: bool,
+        dry_run: bool,
+        accept_loss: bool,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+    ) -> PyResult<PyRepairReport> {
+        check_format(py, &path, "pier")?;
+        let options = crate::book::reading(deed_bytes_max);
+        let how = Repair { force, dry_run, accept_loss };
+        py.detach(|| options.repair_pier(&path, how)).or_raise(py).map(|report| (&report).into())
+    }
+
+    #[doc = doc!("Pier".salvage)]
+    #[staticmethod]
+    #[pyo3(signature = (path, to, *, deed_bytes_max=4294967296, progress=None))]
+    fn salvage(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] to: PathBuf,
+        #[pyo3(from_py_with = numbers::deed_bytes_max)] deed_bytes_max: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyPierSalvage> {
+        check_format(py, &path, "pier")?;
+        // Another log there would get epochs next to its files.
+        check_format(py, &to, "pier")?;
+        let options = crate::book::reading(deed_bytes_max);
+        let report = Progress::run(py, progress, |progress| {
+            options.salvage_pier_with(&path, &to, |done, total| progress.call(done, total))
         });
         report.map(|report| (&report).into())
     }

@@ -118,13 +118,13 @@ pub fn small(
     noun: &str,
     bytes_max: usize,
 ) -> Result<Option<Vec<u8>>> {
-    let fail = |verb: &str, e| Error::io(&format!("{verb} the {noun}"), path, e);
+    let failed = |verb: &str, e| Error::io(&format!("{verb} the {noun}"), path, e);
     let file = match storage.open(path, Access::Read) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(|e| fail("open", e))?,
+        opened => opened.map_err(|e| failed("open", e))?,
     };
     let mut bytes = vec![0; bytes_max + 1];
-    let read = read_full(&*file, &mut bytes, 0).map_err(|e| fail("read", e))?;
+    let read = read_full(&*file, &mut bytes, 0).map_err(|e| failed("read", e))?;
     if read > bytes_max {
         let name = path.file_name().unwrap_or_default().display();
         let message = format!("{name} has {read} bytes or more, limit {bytes_max}");

@@ -197,7 +197,8 @@ fn stubs_fill_a_sealed_epoch_up_to_the_next() {
     let [_, cut, _] = &report.epochs[..] else { panic!("{report:?}") };
     assert_eq!((cut.number, &cut.report.stubs[..]), (3, &[5][..]));
     assert_eq!(cut.report.loss.unwrap().first, 5);
-    assert_eq!((report.ok(), report.gaps), (false, vec![]));
+    let gap = "epoch 0i5 begins with event 6, but epoch 0i3 ends with event 4: event 5 is missing";
+    assert_eq!((report.ok(), report.gaps), (false, vec![gap.into()]));
     assert_eq!((report.total.records, report.total.stubs), (8, vec![5]));
     let copy = copied(&disk);
     assert_eq!(intact(&copy), [1, 2, 3, 4, 6, 7, 8, 9]);

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import deedbook
-from deedbook import Book, Deed, EventStore, Ledger, Wal
-from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
+from deedbook import Book, Deed, EventStore, Ledger, Pier, Wal
+from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncPier, AsyncWal
 from ledgers import payloads
 from nostr_events import made
 
@@ -53,8 +53,9 @@ class Handle:
 
     @staticmethod
     def is_durable(plain: Any) -> bool:
-        """Whether all records are on stable storage."""
-        return deedbook.report(plain).lag_bytes == 0
+        """Whether all that was appended is on stable storage."""
+        report = deedbook.report(plain)
+        return 0 in (report.lag_bytes, report.unsynced_records)
 
     @staticmethod
     def is_reached(log: Any, position: int) -> bool:
@@ -82,6 +83,7 @@ LOGS = {
     "wal": Handle("wal", Wal, AsyncWal, lambda wal: [int(record.payload) for record in wal]),
 }
 HANDLES = LOGS | {
+    "pier": Handle("pier", Pier, AsyncPier, lambda pier: [int(deed.jam) for deed in pier]),
     "ledger": Handle(
         "ledger",
         Ledger,

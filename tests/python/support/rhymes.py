@@ -13,7 +13,7 @@ from typing import Final
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, Pier, Wal, _core
-from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncWal
+from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncPier, AsyncWal
 
 CLASSES: Final[tuple[type, ...]] = (Book, Wal, Ledger, EventStore, Pier)
 TWINS: Final[dict[type, type]] = {
@@ -21,8 +21,8 @@ TWINS: Final[dict[type, type]] = {
     AsyncWal: Wal,
     AsyncLedger: Ledger,
     AsyncEventStore: EventStore,
+    AsyncPier: Pier,
 }
-"""A pier has none: a ship is one process without an event loop of Python."""
 
 SHARED: Final[dict[str, tuple[str, ...]]] = {
     "open": ("path", "mode", "durability", "slow_sync", "file_mode"),
@@ -97,9 +97,6 @@ DIFFERS: Final[dict[str, str]] = {
     "EventStore.commit.payload": "an event is no bytes: the parameter is `event`",
     "EventStore.append.sync": "threads that append share the syncs of the store",
     "Ledger.repair": "a damaged ledger opens: `fetch` sends what is intact, by `on_corrupt`",
-    "Pier.splits": "each epoch is a log with parts of its own: `Book.splits`",
-    "Pier.repair": "an epoch is a book: `verify` names the damaged one, `Book.repair` mends it",
-    "Pier.salvage": "deeds after a gap would get the numbers of the next epoch: `Book.salvage`",
     "EventStore.payloads": "an event has fields; `export_json` writes them as lines",
     "EventStore.follow": "a reader sees the store as it was when it was opened",
     "EventStore.__getitem__.slice": "a compaction moves events: `query` selects them",

@@ -41,6 +41,7 @@ fn open(disk: &Sim, mode: Mode) -> deedbook::Result<Pier> {
 pub fn all(texts: &mut Texts) {
     sequences(texts);
     stores(texts);
+    mended(texts);
     handles(texts);
     commits(texts);
     faults(texts);
@@ -121,6 +122,23 @@ fn stores(texts: &mut Texts) {
     tried(&mut texts.situation("pier: LMDB without epochs"), &disk);
 }
 
+fn mended(texts: &mut Texts) {
+    let disk = holding(&[(0, 3), (3, 2)]);
+    let log = epoch(0).join("book.log");
+    let mut bytes = read_file(&disk, &log);
+    bytes[16 + 12] ^= 1;
+    write_file(&disk, &log, &bytes);
+    let mut sealed = texts.situation("pier: a sealed epoch is damaged");
+    sealed.refused("repair", options(&disk).repair_pier(PIER, Repair::default()));
+    let disk = holding(&[(0, 3)]);
+    let other = options(&disk).epoch(100).open("/other", Mode::Create).unwrap();
+    other.append(0, b"deed").unwrap();
+    other.close().unwrap();
+    disk.rename(Path::new("/other"), &epoch(3)).unwrap();
+    let mut renamed = texts.situation("pier: the log of an epoch has other numbers than its name");
+    renamed.refused("salvage", options(&disk).salvage_pier(PIER, "/copy"));
+}
+
 fn handles(texts: &mut Texts) {
     let disk = holding(&[(0, 3)]);
     let mut reading = texts.situation("pier: opened for reading");
@@ -154,6 +172,9 @@ fn faults(texts: &mut Texts) {
         for at in 1.. {
             let disk = holding(&[(0, 3)]);
             write_file(&disk, &epoch(0).join("vere.txt"), b"3.5");
+            if call == "salvage" {
+                write_file(&disk, &Path::new(LOG).join("data.mdb"), b"pages");
+            }
             if call == "roll" {
                 // The leftovers of an interrupted roll.
                 for dir in [".deedbook", ".deedbook/next"] {
@@ -171,6 +192,7 @@ fn faults(texts: &mut Texts) {
     };
     each("open", &|disk| open(disk, Mode::Read).map(drop));
     each("append to", &|disk| open(disk, Mode::Append).map(drop));
+    each("salvage", &|disk| options(disk).salvage_pier(PIER, "/copy").map(drop));
     each("retain", &|disk| {
         let pier = open(disk, Mode::Append)?;
         pier.set_consumer("one", 4)?;

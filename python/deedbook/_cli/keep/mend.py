@@ -35,9 +35,10 @@ def add_repair(commands: Commands) -> None:
         "repair",
         help="cut a damaged log after the intact beginning, and save the removed bytes",
         description="Make a damaged log usable again: cut the log after the intact beginning, or "
-        "remove the damaged parts of an event store. The command first saves the removed bytes "
-        "next to the log. With --force, the cut also removes intact records after the damage: run "
-        "'deedbook salvage' before.",
+        "remove the damaged parts of an event store. The newest epoch of a pier is cut; damage in "
+        "an older epoch is an error, and needs a salvage. The command first saves the removed "
+        "bytes next to the log. With --force, the cut also removes intact records after the "
+        "damage: run 'deedbook salvage' before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep the records after the damage\n"
         "  deedbook repair events.book --dry-run       print the bytes and records to cut\n"
@@ -74,9 +75,10 @@ def add_salvage(commands: Commands) -> None:
         help="copy all intact records to a new log",
         description="Copy every intact record, and the metadata of a book, to a new log. The "
         "command does not change the source. Records after a gap get new numbers or LSNs; the "
-        "report has the old and the new numbers. The consumers of a write-ahead log and the "
-        "committed transactions are copied, too. The command copies every intact event of an "
-        "event store once.",
+        "report has the old and the new numbers. In a pier, deeds keep their numbers, and a stub "
+        "stands for each lost deed before another deed. The consumers of a write-ahead log or a "
+        "pier and the committed transactions are copied, too. The command copies every intact "
+        "event of an event store once.",
         epilog="examples:\n"
         "  deedbook salvage broken.book rescued.book\n"
         "  deedbook salvage --json broken.book rescued.book | jq .damages\n"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from deedbook import Error, Ledger, UnsupportedError
-from deedbook._cli.keep.repair_store import salvage_store
+from deedbook import Error, Ledger, Pier
+from deedbook._cli.formats.store import salvage_store
 from deedbook._formats.info import FormatInfo, Outcome, Progress
 from deedbook._formats.log import LogInfo, loss_text
 from deedbook._formats.nostr import NOSTR
-from deedbook._show.text import count, damage_text
-from deedbook.reports import SalvageReport
+from deedbook._formats.pier import PIER
+from deedbook._text import count, damage_text
+from deedbook.reports import PierSalvage, SalvageReport
 
 __all__ = ["salvage"]
 
@@ -20,18 +21,12 @@ def salvage(
 ) -> Outcome:
     """Copy all intact records. The source does not change.
 
-    The outcome is ok if nothing was damaged or lost. Raises `deedbook.UnsupportedError` for a pier:
-    deeds after a gap would get numbers of the next epoch.
+    The outcome is ok if nothing was damaged or lost.
     """
     if info is NOSTR:
         return salvage_store(source, target, progress)
-    if info.name == "pier":
-        error = UnsupportedError(
-            f"{source} holds a pier: salvage its damaged epochs one by one, 'deedbook verify' names"
-            " them"
-        )
-        error.format, error.path = "book", source
-        raise error
+    if info is PIER:
+        return _salvage_pier(source, target, progress)
     if isinstance(info, LogInfo):
         return _salvage_log(info, source, target, progress, options)
     return _salvage_ledger(info, source, target, progress, options)
@@ -53,12 +48,27 @@ def _salvage_ledger(
     return Outcome(not damaged, {"records": records, "files": files}, lines)
 
 
+def _salvage_pier(source: str, target: str, progress: Progress) -> Outcome:
+    """Copy each epoch, with a stub for each lost deed."""
+    report = Pier.salvage(source, target, progress=progress)
+    lines = [f"{target}: copied {count(report.records, PIER.noun)}"]
+    for epoch in report.epochs:
+        lines += [
+            f"  left out of {epoch.path}: {damage_text(damage, PIER.noun)}"
+            for damage in epoch.report.damages
+        ]
+        if (loss := loss_text(PIER, epoch.report)) is not None:
+            lines.append(f"  {epoch.path}: {loss}")
+    lines += [f"  {gap}" for gap in report.gaps]
+    return Outcome(report.ok, report.to_dict(), lines + _carried_lines(report))
+
+
 def _salvage_log(
     info: LogInfo[Any], source: str, target: str, progress: Progress, options: dict[str, Any]
 ) -> Outcome:
     reading = {name: value for name, value in options.items() if name in info.read_options}
     lost = _lost_at_end(info, source, reading)
-    log: Any = info.log  # a book or a WAL: a pier has no such method
+    log: Any = info.log  # a book or a WAL
     report = log.salvage(source, target, progress=progress, **options)
     ok = not report.damages and lost is None and report.loss is None
     facts = {**report.to_dict(), "lost_at_end": lost}
@@ -94,7 +104,7 @@ def _salvage_lines(
     return lines + moved + _carried_lines(report)
 
 
-def _carried_lines(report: SalvageReport) -> list[str]:
+def _carried_lines(report: SalvageReport | PierSalvage) -> list[str]:
     lines = []
     if report.stubs:
         lines.append(f"  stubs stand for lost events: {_ranges(report.stubs)}")

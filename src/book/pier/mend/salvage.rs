@@ -54,7 +54,7 @@ pub struct EpochSalvage {
 pub struct Salvage {
     /// A report for each epoch, in the order of the events.
     pub epochs: Vec<EpochSalvage>,
-    /// Deeds missing between epochs without damage that explains the loss, in words.
+    /// The deeds missing before an epoch, in words. Stubs replace the deeds.
     pub gaps: Vec<String>,
     /// The reports of all epochs together. Bytes are bytes of the log of an epoch.
     pub total: SalvageReport,
@@ -168,8 +168,7 @@ fn salvage(
     Ok(all)
 }
 
-/// Add to an epoch's copy a stub for each deed lost before the next epoch. Returns the gap in words if no damage
-/// explains it.
+/// Add to an epoch's copy a stub for each deed lost before the next epoch. Returns the gap in words.
 fn complete(
     options: &Options,
     copy: &Path,
@@ -192,8 +191,7 @@ fn complete(
         (Ok(()), _) => None,
         (Err(gap), Some(missing)) if missing <= most => {
             add_stubs(&copy, next, missing, report)?;
-            let is_explained = !report.damages.is_empty() || report.loss.is_some();
-            Some(gap.message().to_string()).filter(|_| !is_explained)
+            Some(gap.message().to_string())
         }
         (Err(gap), _) => return Err(gap),
     };
