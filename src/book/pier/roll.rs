@@ -145,10 +145,10 @@ pub fn make<'a>(
         None => Mode::Create,
     };
     making.open(next, mode)?.close()?;
-    if let Some((before, _)) = before {
-        if let Some(bytes) = meta::load(storage, before)? {
-            store(options, next, META_NAME, &bytes)?;
-        }
+    if let Some((before, _)) = before
+        && let Some(bytes) = meta::load(storage, before)?
+    {
+        store(options, next, META_NAME, &bytes)?;
     }
     // The book has synced its own names, and each `store` syncs the names of `next`.
     label(options, next, before.map(|(before, _)| before))?;
