@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from deedbook._core import Book, Deed, Durability, Pier, Record, Wal
-from deedbook._threads import settled
+from deedbook._system.threads import settled
 from deedbook.aio._follow import ByteSide, Follower, LogSide, PierSide, RecordT
 from deedbook.aio._handle import AsyncHandle, opening
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::pier::{self, Epoch, EpochReport, EpochSalvage, Pier, Salvage};
+use deedbook::book::pier::{self, Epoch, EpochSalvage, Pier, Salvage};
 use deedbook::book::{self, Meta, Options};
-use deedbook::report::{Repair, Verdict};
+use deedbook::report::{Repair, Verdict, VerifyReport};
 use deedbook::{Durability, Error, OnCorrupt};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -454,7 +454,7 @@ impl PyPier {
 
     #[doc = doc!("Pier".read)]
     fn read(&self, py: Python<'_>, event: i128) -> PyResult<PyDeed> {
-        // No log has an event 0: the number stands for any number below, and the last u64 for any above.
+        // No log has an event 0: 0 stands for the events below, and the last u64 for the events above.
         let event = event.clamp(0, u64::MAX.into()) as u64;
         let deed = py.detach(|| self.pier.read(event)).or_raise(py)?;
         Ok(PyDeed::build(py, deed.event, deed.mug, &deed.jam))

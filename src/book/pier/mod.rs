@@ -60,9 +60,7 @@ use crate::sidecar::WriterLock;
 use part::OpenEpoch;
 
 pub use follow::Follow;
-pub use mend::{EpochReport, EpochSalvage, Report, Salvage};
-pub use read::Reverse;
-pub use retain::Dropped;
+pub use mend::{EpochSalvage, Report, Salvage};
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
@@ -332,7 +330,7 @@ impl Pier {
         })
     }
 
-    /// What this handle did since it was opened, in all epochs.
+    /// Counts of this handle since the opening, over all epochs.
     ///
     /// # Errors
     ///

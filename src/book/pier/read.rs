@@ -8,7 +8,7 @@ use crate::book::format::BookFormat;
 use crate::book::read::numbers;
 use crate::book::{Book, Deed, JamReader, Reverse};
 use crate::error::{ErrorKind, Result};
-use crate::log::{Chained, Format, Split};
+use crate::log::{Chained, Split};
 use crate::scan::OnCorrupt;
 
 pub(crate) type Cursor = Chained<BookFormat>;

@@ -95,7 +95,7 @@ fn damage_in_several_epochs_has_one_answer() {
                     assert_eq!((deed.mug, deed.jam), wanted, "{what}, event {event} of the copy");
                 }
                 assert_eq!(copy.last().unwrap(), last);
-                let counted: u64 = report.epochs.iter().map(|epoch| epoch.report.records).sum();
+                let counted: u64 = report.epochs.iter().map(|(_, report)| report.records).sum();
                 assert_eq!((counted, report.ok()), (expected.len() as u64, !is_damaged), "{what}");
                 let pier = reading(&disk);
                 // Damage is raised here, that of a header too. No other event comes in its place.

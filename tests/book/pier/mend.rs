@@ -50,7 +50,7 @@ fn a_pier_without_damage_needs_no_repair() {
     for how in [DRY_RUN, NOTHING] {
         let report = options(&disk).repair_pier(PIER, how).unwrap();
         assert_eq!(report.path, epoch(5).join("book.log"));
-        assert_eq!((report.cut_bytes, report.damage, report.loss), (0, None, None));
+        assert_eq!((report.cut_bytes, report.damages, report.loss), (0, vec![], None));
         assert_eq!(report.mended, !how.dry_run);
     }
     assert_eq!(logs(&disk), before);
@@ -59,7 +59,7 @@ fn a_pier_without_damage_needs_no_repair() {
 }
 
 #[test]
-fn a_torn_newest_epoch_is_cut_and_the_cut_is_saved() {
+fn repair_saves_a_torn_newest_epochs_end() {
     let disk = three_epochs();
     let whole = log(&disk, 5);
     damage(&disk, 5, |log| log.extend(b"half of a deed"));
@@ -68,7 +68,7 @@ fn a_torn_newest_epoch_is_cut_and_the_cut_is_saved() {
     assert_eq!((planned.cut_bytes, planned.mended, log(&disk, 5)), (14, false, torn));
     let report = options(&disk).repair_pier(PIER, NOTHING).unwrap();
     assert_eq!((report.cut_bytes, report.mended, log(&disk, 5)), (14, true, whole));
-    assert_eq!(read_file(&disk, &report.saved_to.unwrap()), b"half of a deed");
+    assert_eq!(read_file(&disk, &report.saved[0]), b"half of a deed");
     let pier = appending(&disk);
     append(&pier, 10..=10);
     assert_eq!(all(&pier), (1..=10).collect::<Vec<_>>());
@@ -76,7 +76,7 @@ fn a_torn_newest_epoch_is_cut_and_the_cut_is_saved() {
 
 /// As of a book: acknowledged deeds go only where the loss is accepted, and stay noted.
 #[test]
-fn a_loss_in_the_newest_epoch_must_be_accepted() {
+fn a_newest_epochs_loss_must_be_accepted() {
     let disk = three_epochs();
     damage(&disk, 5, |log| log.truncate(log.len() - 5));
     let short = log(&disk, 5);
@@ -93,7 +93,7 @@ fn a_loss_in_the_newest_epoch_must_be_accepted() {
 }
 
 #[test]
-fn intact_deeds_of_the_newest_epoch_are_cut_only_by_force() {
+fn only_force_cuts_intact_deeds() {
     let disk = three_epochs();
     damage(&disk, 5, |log| log[16 + 12] ^= 1);
     let before = logs(&disk);
@@ -107,7 +107,7 @@ fn intact_deeds_of_the_newest_epoch_are_cut_only_by_force() {
 
 /// A cut of a sealed epoch would leave a gap before the next epoch.
 #[test]
-fn a_damaged_sealed_epoch_is_refused_and_names_the_salvage() {
+fn a_damaged_sealed_epoch_is_refused() {
     let changes: [fn(&mut Vec<u8>); 4] = [
         |log| log[16 + 12] ^= 1,
         |log| log[0] ^= 1,
@@ -128,7 +128,7 @@ fn a_damaged_sealed_epoch_is_refused_and_names_the_salvage() {
 }
 
 #[test]
-fn a_gap_or_an_overlap_is_no_matter_of_a_repair() {
+fn a_repair_refuses_gaps_and_overlaps() {
     for (second, salvage) in [(5, true), (2, false)] {
         let disk = epochs(&[(0, 3), (second, 2)]);
         let error = refused(options(&disk).repair_pier(PIER, NOTHING), ErrorKind::Contiguity);
@@ -190,7 +190,7 @@ fn a_salvage_copies_everything_of_a_pier() {
 
 /// The events of the next epoch would get other numbers, or the copy would not open.
 #[test]
-fn stubs_fill_a_sealed_epoch_up_to_the_next() {
+fn stubs_fill_a_sealed_epochs_end() {
     let disk = three_epochs();
     damage(&disk, 3, |log| log.truncate(log.len() - 5));
     let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
@@ -206,7 +206,7 @@ fn stubs_fill_a_sealed_epoch_up_to_the_next() {
 }
 
 #[test]
-fn the_loss_at_the_end_of_the_newest_epoch_is_reported() {
+fn salvage_reports_the_newest_epochs_lost_end() {
     let disk = three_epochs();
     damage(&disk, 5, |log| log.truncate(log.len() - 5));
     let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
@@ -231,7 +231,7 @@ fn a_missing_epoch_becomes_stubs() {
 
 /// A directory with a high number would fill the disk with stubs.
 #[test]
-fn epochs_that_overlap_or_leave_out_too_much_end_the_copy() {
+fn overlaps_and_huge_gaps_end_the_copy() {
     for second in [2, 1_000_000] {
         let disk = epochs(&[(0, 3), (second, 2)]);
         refused(options(&disk).salvage_pier(PIER, COPY), ErrorKind::Contiguity);
@@ -241,7 +241,7 @@ fn epochs_that_overlap_or_leave_out_too_much_end_the_copy() {
 
 /// Without mark and index, nothing tells how many deeds lie in the damage.
 #[test]
-fn an_unproved_number_ends_the_copy_before_its_epoch() {
+fn an_unproved_number_ends_the_copy() {
     let disk = three_epochs();
     for file in ["mark", "index"] {
         let _ = disk.remove(&epoch(5).join(".deedbook").join(file));

@@ -1,6 +1,6 @@
 //! Reading across epochs, in both directions, live.
 
-use deedbook::book::{Book, Column};
+use deedbook::book::Book;
 
 use crate::pier::support::*;
 use crate::support::formats::range;
@@ -44,7 +44,6 @@ fn every_range_is_read_in_both_directions() {
                 }
             }
             assert_eq!(read, wanted, "{start}..{stop:?} in parts");
-            let columns = vec![Column::Event];
             let cursor = pier.cursor(range(Some(start), stop), OnCorrupt::Raise).unwrap();
             let mut batches = deedbook::Batches::new(cursor, &["event"], 100, 1 << 20).unwrap();
             let mut rows = 0;

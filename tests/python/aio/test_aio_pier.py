@@ -32,7 +32,7 @@ async def test_deeds_are_appended_across_epochs(tmp_path: Path) -> None:
         pier.follow()
 
 
-async def test_no_call_that_may_wait_for_a_roll_is_made_in_the_loop(tmp_path: Path) -> None:
+async def test_the_loop_makes_no_call_that_waits(tmp_path: Path) -> None:
     witness = Witness(Pier.create(tmp_path / "zod", durability="manual"), "roll")
     async with AsyncPier(witness) as pier:  # type: ignore[arg-type]
         follower = Collected(pier)

@@ -183,7 +183,7 @@ def test_a_salvage_ends_where_its_progress_fails(zod: Path, tmp_path: Path) -> N
         Pier.salvage(zod, tmp_path / "copy", progress=stop)
 
 
-def test_a_salvage_refuses_a_target_that_is_a_log(zod: Path, tmp_path: Path) -> None:
+def test_a_salvage_refuses_an_existing_log(zod: Path, tmp_path: Path) -> None:
     with pytest.raises(AlreadyExistsError):
         Pier.salvage(zod, zod)
     Book.create(tmp_path / "book").close()

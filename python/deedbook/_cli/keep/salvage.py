@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from deedbook import Error, Ledger, Pier
-from deedbook._cli.formats.store import salvage_store
+from deedbook._cli.keep.repair_store import salvage_store
 from deedbook._formats.info import FormatInfo, Outcome, Progress
 from deedbook._formats.log import LogInfo, loss_text
 from deedbook._formats.nostr import NOSTR
 from deedbook._formats.pier import PIER
-from deedbook._text import count, damage_text
+from deedbook._show.text import count, damage_text
 from deedbook.reports import PierSalvage, SalvageReport
 
 __all__ = ["salvage"]

@@ -5,4 +5,4 @@ mod salvage;
 mod verify;
 
 pub use salvage::{EpochSalvage, Salvage};
-pub use verify::{EpochReport, Report};
+pub use verify::Report;
