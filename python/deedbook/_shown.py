@@ -24,6 +24,7 @@ REPORTS: Final = (
     "Dropped",
     "DroppedEpochs",
     "EpochReport",
+    "EpochSalvage",
     "EventCensus",
     "EventStoreOpening",
     "EventStorePartReport",

@@ -159,7 +159,7 @@ fn a_salvage_copies_everything_of_a_pier() {
     let mut stage = pier.stage("one", 0, 1, None).unwrap();
     stage.push(10, &jam(10)).unwrap();
     pier.commit_staged(&transaction, &[stage.finish().unwrap()]).unwrap();
-    drop(pier.stage("two", 0, 1, None).unwrap().finish().unwrap());
+    pier.stage("two", 0, 1, None).unwrap().finish().unwrap();
     pier.close().unwrap();
     let before = logs(&disk);
     let mut steps = Vec::new();
