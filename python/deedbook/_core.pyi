@@ -680,6 +680,12 @@ class RepairReport:
     def verdict(self) -> _Verdict:
         """How the log ends after the repair; in a dry run, before the repair."""
     @property
+    def records(self) -> int:
+        """Intact records that stay: the repair reads them up to the first damage.
+
+        Without a repair, because acknowledged records are missing, the records before that place.
+        """
+    @property
     def damages(self) -> list[Damage]:
         """The damage at which the log was cut; empty without any."""
     @property
@@ -2027,6 +2033,13 @@ class EventStoreRepair:
     @property
     def verdict(self) -> _Verdict:
         """``"clean"`` if `ok`, otherwise ``"corrupt"``."""
+    @property
+    def records(self) -> int:
+        """Intact events in the segments after the repair; the repair reads every page.
+
+        In a dry run, before the repair: without the events that a repair would append from the
+        write-ahead log. Deleted and replaced events count while they are stored.
+        """
     @property
     def loss(self) -> Loss | None:
         """Set if acknowledged events are missing. Its numbers are 0, for unknown."""

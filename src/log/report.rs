@@ -137,7 +137,9 @@ pub struct Repair {
 pub struct RepairReport {
     /// The log.
     pub path: PathBuf,
-    /// The log's new end; 0 for an event store, whose files each have an end.
+    /// Intact records that stay: the records before the new end.
+    pub records: u64,
+    /// The log's new end.
     pub valid_end: u64,
     /// Bytes removed; in a dry run, bytes to be removed.
     pub cut_bytes: u64,

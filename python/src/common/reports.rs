@@ -236,7 +236,8 @@ fn repaired(report: &RepairReport) -> &'static str {
 report!(PyRepairReport, "RepairReport", RepairReport, {
     ok: bool = |report| report.mended || repaired(report) == "clean",
     verdict: String = |report| repaired(report).into(),
-    damages: Vec<PyDamage> = |report| damages(&report.damages),
+    records: u64 = |report| report.records,
+    damages: Vec<PyDamage> = |report| report.damage.iter().map(PyDamage::from).collect(),
     path: FsPath = |report| report.path.clone().into(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,

@@ -190,7 +190,8 @@ fn is_whole(report: &RepairReport) -> bool {
 report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
     ok: bool = |report| is_whole(report),
     verdict: String = |report| verdict(is_whole(report)),
-    loss: Option<PyLoss> = |report| loss(report.loss.is_some()),
+    records: u64 = |report| report.records,
+    loss: Option<PyLoss> = |report| loss(report.is_loss),
     path: FsPath = |report| report.path.clone().into(),
     damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
     cut_bytes: u64 = |report| report.cut_bytes,

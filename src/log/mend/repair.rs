@@ -68,6 +68,7 @@ fn cut_and_reopen<F: Format>(
     let (mode, depth) = (Mode::Append, Depth::Full);
     let log: Log<F> = Log::open_writer(place.clone(), mode, options.clone(), spec, depth, decide)?;
     let recovery = log.recovery().clone();
+    report.records = log.len()?;
     log.close()?;
     forget_damage(&*common.storage, &place.sidecar)?;
     report.valid_end = recovery.valid_end;
@@ -94,6 +95,7 @@ fn plan<F: Format>(
     }
     let report = RepairReport {
         path: place.log.clone(),
+        records: findings.extent.records,
         valid_end: findings.extent.end,
         cut_bytes: found.space.files_end.saturating_sub(findings.extent.end),
         cut_records: if is_corrupt { intact_after(common, place, found)? } else { 0 },

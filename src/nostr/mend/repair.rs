@@ -36,6 +36,35 @@ use crate::scan::Damage;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
 
+/// The report of a repair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// The store.
+    pub path: PathBuf,
+    /// Intact events in the segments after the repair. In a dry run, before the repair: without the events that a
+    /// repair would append from the write-ahead log.
+    pub records: u64,
+    /// The damaged parts of the files, and the parts of the write-ahead log that a cut removes with
+    /// them.
+    pub damages: Vec<DamagedPart>,
+    /// Bytes removed from files; in a dry run, bytes to be removed.
+    pub cut_bytes: u64,
+    /// Intact events in a cut part of the write-ahead log that the segments lack.
+    pub cut_events: u64,
+    /// Missing segments.
+    pub lost_segments: Vec<u32>,
+    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the
+    /// log. A repair that continues without them notes the loss next to the store.
+    pub is_loss: bool,
+    /// Whether an earlier repair noted the loss.
+    pub was_loss: bool,
+    /// Files with the removed bytes.
+    pub saved: Vec<PathBuf>,
+    /// Whether the store now opens for writing, and has no damage.
+    pub mended: bool,
+}
+
 /// Repair a store, after saving the cut bytes to files next to it. An undamaged store is opened and
 /// closed.
 ///
@@ -74,6 +103,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     let mut seen = Seen::look(options, &dir, &there, &belonging)?;
     report.damages.append(&mut seen.damages);
     report.cut_bytes += seen.cut_bytes;
+    report.records = seen.ids.len() as u64;
     let copies = belonging.copies(&seen.segments)?;
     for (id, damage) in &seen.doubles {
         there.remove(id);
@@ -160,6 +190,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     report.saved.extend(store.opening().saved.iter().cloned());
     report.saved.extend(store.drop_damage()?);
     store.finish_transaction()?;
+    report.records = store.count_intact()?;
     store.close()?;
     forget_damage(storage, &sidecar)?;
     report.mended = true;
@@ -167,6 +198,13 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
 }
 
 impl EventStore {
+    fn count_intact(&self) -> Result<u64> {
+        let (shared, _) = self.writable()?;
+        let state = shared.state();
+        let counts = state.segments.by_id.values().map(|open| open.segment.count(0));
+        counts.map(|count| Ok(u64::from(count?))).sum()
+    }
+
     /// Write segments with damaged pages again without them, after saving the damaged pages to
     /// files.
     fn drop_damage(&self) -> Result<Vec<PathBuf>> {

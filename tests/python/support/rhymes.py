@@ -88,8 +88,8 @@ FILE_MODE: Final[dict[type, int]] = {
 }
 """Defaults required by the specifications."""
 
-REPORT_FIELDS: Final = ("ok", "verdict", "damages", "loss")
-"""Fields of every report. `verify` and `salvage` also count ``records``; a repair does not."""
+REPORT_FIELDS: Final = ("ok", "verdict", "records", "damages", "loss")
+"""Of every report."""
 
 DIFFERS: Final[dict[str, str]] = {
     "EventStore.append.payload": "an event is no bytes: the parameter is `event`",
