@@ -2385,6 +2385,11 @@ class EventStore:
         of the walk decides which events are expired (NIP-40). ``on_corrupt="skip"`` skips damage,
         and ``damages`` of the iterator names it.
         """
+    def payloads(self) -> Iterator[bytes]:
+        """The payload of each event of `iter`: its JSON, as `Event.payload` and `export_json`.
+
+        Raises `CorruptError` at damage.
+        """
     def __iter__(self) -> EventIterator:
         """As `iter` without arguments."""
     def __reversed__(self) -> EventIterator:

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use deedbook::nostr::{Events, StoredEvent};
+use deedbook::nostr::{Events, Query, StoredEvent};
 use deedbook::report::Damage;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::common::errors::OrRaise;
-use crate::log::iterators::locked;
+use crate::log::iterators::{self, PayloadIterator, locked};
 use crate::nostr::event::PyEvent;
 use crate::nostr::reports::{PyEventFault, passed_over};
 
@@ -26,6 +27,17 @@ struct State {
 }
 
 impl State {
+    fn new(walk: Walk) -> Self {
+        Self { walk, ready: VecDeque::new() }
+    }
+
+    fn next(&mut self, py: Python<'_>) -> PyResult<Option<StoredEvent>> {
+        if self.ready.is_empty() {
+            py.detach(|| self.read_ahead());
+        }
+        self.ready.pop_front().transpose().or_raise(py)
+    }
+
     fn read_ahead(&mut self) {
         let mut bytes = 0;
         while self.ready.len() < AHEAD_EVENTS && bytes < AHEAD_BYTES {
@@ -41,15 +53,30 @@ impl State {
 pub struct PyEventIterator(Mutex<State>);
 
 impl PyEventIterator {
-    pub fn new(walk: Events) -> Self {
-        let (damage, ready) = (Vec::new(), VecDeque::new());
-        Self(Mutex::new(State { walk: Some(walk), damage, ready }))
+    pub fn new(walk: Walk) -> Self {
+        Self(Mutex::new(State::new(walk)))
+    }
+}
+
+/// The payloads of a walk's events.
+pub fn payloads(walk: Walk) -> PayloadIterator {
+    PayloadIterator::new(Box::new(State::new(walk)))
+}
+
+impl iterators::Walk for State {
+    fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let event = self.next(py)?.map(PyEvent::from);
+        event.map(|event| Ok(Bound::new(py, event)?.into_any())).transpose()
     }
 
-    /// The answer to a query.
-    pub fn of_answer((events, damage): (Vec<StoredEvent>, Vec<Damage>)) -> Self {
-        let ready = events.into_iter().map(Ok).collect();
-        Self(Mutex::new(State { walk: None, damage, ready }))
+    fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = self.next(py)?;
+        Ok(found.map(|found| PyBytes::new(py, found.event.to_json().as_bytes())))
+    }
+
+    /// An event store names its damage by segments: see [`PyEventIterator::damages`].
+    fn damages(&self) -> Vec<Damage> {
+        Vec::new()
     }
 }
 
@@ -60,12 +87,7 @@ impl PyEventIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyEvent>> {
-        let mut state = locked(py, &self.0);
-        if state.ready.is_empty() {
-            let state = &mut *state;
-            py.detach(|| state.read_ahead());
-        }
-        Ok(state.ready.pop_front().transpose().or_raise(py)?.map(PyEvent::from))
+        Ok(locked(py, &self.0).next(py)?.map(PyEvent::from))
     }
 
     #[doc = doc!("EventIterator".damages)]

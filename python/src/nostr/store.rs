@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use deedbook::nostr::{self, Batches, Event, EventStore, ImportOptions, Options, Outcome};
+use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Include, Options, Outcome};
 use deedbook::report::Repair;
 use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt};
 use pyo3::exceptions::PyAttributeError;
@@ -22,12 +22,13 @@ use crate::common::progress::Progress;
 use crate::common::reports::PyStats;
 use crate::log::any_log::Format;
 use crate::log::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
+use crate::log::iterators::PayloadIterator;
 use crate::log::split::{PySplit, of_one};
 use crate::nostr::arguments as words;
 use crate::nostr::columns::{self, Picked};
 use crate::nostr::event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
 use crate::nostr::files::{Source, Target, refuse_same};
-use crate::nostr::iterator::PyEventIterator;
+use crate::nostr::iterator::{self, PyEventIterator, Walk};
 use crate::nostr::reports::{
     PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventOutcome, PyEventStoreOpening,
     PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage,
@@ -353,6 +354,12 @@ impl PyEventStore {
             false => self.store.iter(include, on_corrupt),
         });
         Ok(PyEventIterator::new(events.or_raise(py)?))
+    }
+
+    #[doc = doc!("EventStore".payloads)]
+    fn payloads(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
+        let events = py.detach(|| self.store.iter(Include::Live, OnCorrupt::Raise));
+        Ok(iterator::payloads(Walk::Events(Box::new(events.or_raise(py)?))))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {
