@@ -1364,15 +1364,22 @@ class Ledger:
         start: _InLedger | None = None,
         stop: _InLedger | None = None,
         *,
+        reverse: bool = False,
         on_corrupt: _OnCorrupt = "raise",
     ) -> RecordIterator[LedgerRecord]:
         """The records of the finished files, from ``start`` to before ``stop``.
 
         ``ledger.iter((7, 0), (8, 0))`` has the records of file 7. Raises `CorruptError` at damage,
         or with ``on_corrupt="skip"`` skips it and notes it in ``damages``.
+
+        With ``reverse`` the last record comes first, and the newest file before the others. In a
+        damaged file the records after the last damage come before the error. Skipping backwards
+        holds one file in memory.
         """
     def __iter__(self) -> RecordIterator[LedgerRecord]:
         """The records of all finished files; `CorruptError` at damage."""
+    def __reversed__(self) -> RecordIterator[LedgerRecord]:
+        """The same records, the last first."""
     @overload
     def __getitem__(self, key: _InLedger, /) -> LedgerRecord: ...
     @overload
@@ -1381,6 +1388,19 @@ class Ledger:
         self, start: _InLedger | None = None, stop: _InLedger | None = None
     ) -> Iterator[bytes]:
         """Only the payloads of the same records."""
+    def follow(
+        self, start: _InLedger | None = None, *, timeout: float | None = None
+    ) -> Iterator[LedgerRecord]:
+        """The records from ``start`` (default: the first) on, waiting for more.
+
+        This process or another may append them; the iterator goes on into new files, and also
+        reads files that are being written. Each record comes once, those of a file in their order.
+        Several writers' files are read side by side.
+
+        The iterator ends if no record comes for ``timeout`` seconds (None: never), and when this
+        handle is closed. A sender may remove a file while the iterator reads it. A file removed
+        before that raises `OutOfRangeError`, and damage raises `CorruptError`.
+        """
     def batches(
         self,
         start: _InLedger | None = None,

@@ -27,10 +27,13 @@ pub use fetch::reader::LedgerReader;
 pub use format::LedgerFormat;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration};
+pub use offline::back::Reverse;
+pub use offline::check::{FileReport, FileSalvage};
 pub use offline::contents::Contents;
 #[doc(hidden)]
 pub use offline::contents::{bases, is_ledger_file};
 pub use offline::files::FileInfo;
+pub use offline::follow::Follow;
 #[doc(hidden)]
 pub use options::Envelope;
 pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};

@@ -14,11 +14,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod back;
 mod contents;
 mod crash;
 mod damage;
 mod denied;
 mod faults;
+mod follow;
 mod golden;
 mod grid;
 mod handles;

@@ -18,7 +18,6 @@ _INSTEAD: Final[dict[str, dict[str, str]]] = {
         "resume": "the records of a ledger have no numbers before their file is finished",
         "repair": "its files are never appended to again, so there is nothing to mend: a damaged"
         " one is set aside when it is sent, and salvage copies what is intact",
-        "reverse": "the events of a ledger are read in the order in which they are sent",
     },
     "nostr": {
         "append": "'deedbook import' stores events in it",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, NamedTuple
 
 from deedbook._core import (
@@ -55,7 +53,7 @@ class _LedgerInfo(FormatInfo):
 
     def open_store(self, path: str, base: str | None) -> Ledger:
         """The ledger of a base, or the only ledger."""
-        return Ledger.open(path, "a", base=base)
+        return Ledger.open(path, base=base)
 
     def open(self, path: str, mode: str, **options: Any) -> Ledger:
         """The ledger of a base, or the only ledger, to read or to append."""
@@ -173,7 +171,7 @@ class _Events:
     def __init__(self, snapshot: Ledger) -> None:
         self._snapshot = snapshot
         self._given: dict[int, int | None] = {}
-        """The number of a file's records returned by `last` and `follow`; None: all, for good."""
+        """The number of an unfinished file's records returned by `last`; None: finished."""
         self._single = not os.path.isdir(snapshot.path)
         active = 0 if self._single else sum(file.active for file in snapshot.files)
         self.left_out = f"left out {count(active, 'file')} being written" if active else None
@@ -181,6 +179,11 @@ class _Events:
     def records(self, start: int | None, stop: int | None) -> Iterable[LedgerRecord]:
         for file in self._files(start, stop):
             yield from self._snapshot.iter(*_whole(file))
+
+    def reversed(self, start: int | None, stop: int | None) -> Iterable[LedgerRecord]:
+        """The records of a range, the last one first."""
+        for file in reversed(self._files(start, stop)):
+            yield from self._snapshot.iter(*_whole(file), reverse=True)
 
     def skipping(self, start: int | None, stop: int | None) -> _Around:
         return _Around(self._snapshot, self._files(start, stop))
@@ -194,49 +197,41 @@ class _Events:
         found: list[LedgerRecord] = []
         damage: CorruptError | None = None
         for file in reversed(self._snapshot.files):
+            self._given[file.index] = None
             if len(found) >= records and not file.active:
-                self._given[file.index] = None
                 continue
             newest: deque[LedgerRecord] = deque(maxlen=records - len(found))
+            given = 0
             try:
-                for record in self._new_of(file):
-                    newest.append(record)
+                with Ledger.open(file.path) as snapshot:
+                    for given, record in enumerate(snapshot, 1):  # noqa: B007
+                        newest.append(record)
             except CorruptError as error:
                 damage = error
+            except MissingError:  # sent meanwhile
+                pass
+            if file.active:
+                self._given[file.index] = given
             found = [*newest, *found]
         return found, damage
 
     def follow(self, patience: float) -> Iterator[LedgerRecord | None]:
         """The records after `last`, as appended; None while no record is new.
 
-        Unfinished files are read, too. Each look reads a file from the beginning, because records
-        are found only in order, and a file is small. Records written and sent between two looks are
-        not seen.
+        `OutOfRangeError` where a file was sent before it was read.
         """
-        files = self._snapshot.files
+        given = self._given
+        unfinished = [(index, number) for index, number in given.items() if number is not None]
+        start = min(unfinished, default=(max(given) + 1, 0) if given else None)
+        records = self._snapshot.follow(start, timeout=patience)
         while True:
-            present = {file.index for file in files}
-            self._given = {index: n for index, n in self._given.items() if index in present}
-            for file in files:
-                if self._given.get(file.index, 0) is not None:
-                    yield from self._new_of(file)
-            yield None
-            time.sleep(patience)
-            with Ledger.open(self._snapshot.path, base=self._snapshot.base) as snapshot:
-                files = snapshot.files
+            record = next(records, None)
+            if record is None or not self._was_given(record):
+                yield record
 
-    def _new_of(self, file: LedgerFileInfo) -> Iterator[LedgerRecord]:
-        """The records of a file not yet returned. After a finished file, no more follow."""
-        given = self._given.get(file.index, 0) or 0
-        try:
-            with Ledger.open(file.path) as snapshot:
-                for record in islice(snapshot, given, None):
-                    given += 1
-                    yield record
-        except MissingError:  # sent meanwhile
-            pass
-        finally:
-            self._given[file.index] = given if file.active else None
+    def _was_given(self, record: LedgerRecord) -> bool:
+        number = self._given.get(record.file, 0)
+        return number is None or (record.record is not None and record.record < number)
 
     def _files(self, start: int | None, stop: int | None) -> list[LedgerFileInfo]:
         return [

@@ -9,14 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deedbook._core import Ledger
+from deedbook._errors import ClosedError
 from deedbook._renamed import Gone
 from deedbook._system.threads import Worker, settled
 from deedbook.aio._handle import AsyncHandle, Side, opening
+from deedbook.aio._poll import PollingFollower
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from deedbook._core import LedgerPosition, Positions, Removable
+    from deedbook._core import LedgerPosition, LedgerRecord, Positions, Removable
     from deedbook.transient import DataResult
 
 T = TypeVar("T")
@@ -107,6 +109,21 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
     async def reset(self) -> None:
         """Remove every file, except files that others write and the quarantine; numbers go on."""
         await self._call(self._handle.reset)
+
+    def follow(
+        self, start: LedgerPosition | tuple[int, int] | None = None
+    ) -> PollingFollower[LedgerRecord]:
+        """The records from ``start`` (default: the first) on, waiting for more until the close.
+
+        As `deedbook.Ledger.follow`, also for records of other processes. The followers of an
+        event loop share four threads. `ClosedError` if the ledger is closed already.
+        """
+        self._here()
+        ledger = self._handle
+        if ledger.closed:
+            raise ClosedError("the ledger is closed")
+        follow = partial(ledger.follow, start, timeout=0.0)
+        return PollingFollower(follow, lambda: ledger.closed)
 
     def _new_side(self, loop: asyncio.AbstractEventLoop) -> Side:
         return Side(loop, self._handle.sync, self._syncs)

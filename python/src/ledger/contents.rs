@@ -1,17 +1,20 @@
 //! The records of a ledger's files: walks, batches and parts between two positions.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
 
 use deedbook::Chained;
 use deedbook::jobs::Split;
-use deedbook::ledger::{Contents, FileInfo, LedgerFormat, Options, Position, Record};
+use deedbook::ledger::{
+    self, Contents, FileInfo, LedgerConfig, LedgerFormat, LedgerStore, Options, Position, Record,
+    RecordRef,
+};
 use deedbook::report::Damage;
 use deedbook::{Error, ErrorKind, OnCorrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::common::errors::{OrRaise, invalid, to_py};
+use crate::common::handle::Held;
 use crate::ledger::batches::{Asked, FileBatches};
 use crate::log::any_log::Format;
 use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, Batches};
@@ -24,16 +27,27 @@ pub type Span = (Option<Position>, Option<Position>);
 /// A ledger open for reading, with the files found at the opening.
 pub struct Reader {
     pub found: Found,
-    pub closed: AtomicBool,
+    /// The handle for transactions.
+    pub store: Held<LedgerStore>,
 }
 
 impl Reader {
-    pub fn open(path: &Path, base: Option<&str>) -> Result<Self> {
-        Ok(Self { found: Found::at(path, base)?, closed: AtomicBool::new(false) })
+    /// `config` gives the store's configuration, from the directory and the base.
+    pub fn open(
+        path: &Path,
+        base: Option<&str>,
+        config: impl FnOnce(PathBuf, String) -> LedgerConfig,
+        options: &Options,
+    ) -> Result<Self> {
+        let found = Found::at(path, base)?;
+        let Contents { path, base, .. } = &found.contents;
+        let dir = if found.single { path.parent().unwrap_or(path) } else { path };
+        let store = options.open_to_read(config(dir.into(), base.clone()))?;
+        Ok(Self { found, store: Held::new(store) })
     }
 
     pub fn check_open(&self) -> Result<()> {
-        match self.closed.load(Ordering::Acquire) {
+        match self.store.is_closed() {
             false => Ok(()),
             true => Err(self.found.error(ErrorKind::Closed, "the ledger is closed")),
         }
@@ -72,6 +86,10 @@ impl Found {
 
     pub fn walk(&self, span: Span, on_corrupt: OnCorrupt) -> Between {
         Between { files: self.wanted(span).cursor(on_corrupt), span, over: false }
+    }
+
+    pub fn walk_back(&self, span: Span, on_corrupt: OnCorrupt) -> Box<dyn Walk> {
+        Box::new(Back { files: self.wanted(span).cursor_back(on_corrupt), span })
     }
 
     /// The record at a position, also of a file that is being written.
@@ -182,6 +200,48 @@ impl Walk for Between {
     }
 }
 
+/// The records between two positions, the last one first.
+struct Back {
+    files: ledger::Reverse,
+    span: Span,
+}
+
+impl Back {
+    fn next(&mut self) -> Result<Option<(u64, Record)>> {
+        let (start, stop) = self.span;
+        while let Some((file, record)) = self.files.next()? {
+            let (file, shown) = (u64::from(file), as_ref(&record));
+            if stop.is_some_and(|stop| Between::is_after(stop, file, &shown)) {
+                continue;
+            }
+            // No record before the start follows in another file.
+            let over = start.is_some_and(|start| Between::is_before(start, file, &shown));
+            return Ok(Some((file, record)).filter(|_| !over));
+        }
+        Ok(None)
+    }
+}
+
+pub fn as_ref(record: &Record) -> RecordRef<'_> {
+    RecordRef { number: record.number, offset: record.offset, payload: &record.payload }
+}
+
+impl Walk for Back {
+    fn record<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = py.detach(|| self.next()).or_raise(py)?;
+        found.map(|(file, record)| (file, as_ref(&record)).to_python(py)).transpose()
+    }
+
+    fn payload<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = py.detach(|| self.next()).or_raise(py)?;
+        Ok(found.map(|(_, record)| PyBytes::new(py, &record.payload)))
+    }
+
+    fn damages(&self) -> Vec<Damage> {
+        self.files.damages().to_vec()
+    }
+}
+
 /// A slice of a ledger.
 pub struct Slice {
     pub found: Found,
@@ -193,8 +253,8 @@ impl Ranged for Slice {
         Ok(Box::new(self.found.walk(self.span, OnCorrupt::Raise)))
     }
 
-    fn walk_back(&self, py: Python<'_>) -> PyResult<Box<dyn Walk>> {
-        Err(invalid(py, "the records of a ledger are read forwards only".into()))
+    fn walk_back(&self, _py: Python<'_>) -> PyResult<Box<dyn Walk>> {
+        Ok(self.found.walk_back(self.span, OnCorrupt::Raise))
     }
 
     fn batches(&self, py: Python<'_>) -> PyResult<Box<dyn Batches>> {

@@ -3,6 +3,7 @@
 pub mod batches;
 pub mod contents;
 pub mod file;
+pub mod follow;
 pub mod json_lines;
 pub mod mend;
 pub mod open;
@@ -13,7 +14,6 @@ use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use deedbook::ledger::{self, LedgerConfig, Migration, Options};
 use deedbook::{Durability, Mode, OnCorrupt};
@@ -37,13 +37,14 @@ use crate::common::reports::{
 use crate::ledger::batches::Asked;
 use crate::ledger::contents::{Reader, Slice, Span};
 use crate::ledger::file::PyLedgerFile;
+use crate::ledger::follow::Following;
 use crate::ledger::mend::{PyLedgerReport, PyLedgerSalvage};
 use crate::ledger::open::around;
 use crate::ledger::removable::PyRemovable;
 use crate::ledger::side::Side;
 use crate::log::any_log::Format;
 use crate::log::batches::{BATCH_BYTES, BATCH_ROWS, BatchStream, on_corrupt, schema_of, stream_of};
-use crate::log::iterators::{PayloadIterator, RecordIterator};
+use crate::log::iterators::{FollowIterator, PayloadIterator, RecordIterator};
 use crate::log::range::{RecordRange, bounds_of};
 use crate::log::split::{PySplit, of_format};
 
@@ -135,7 +136,7 @@ impl PyLedger {
             separator: separator.unwrap_or_else(|| b",".to_vec()),
         };
         let side = py.detach(|| match mode {
-            Mode::Read => Reader::open(&path, base.as_deref()).map(Side::Reader),
+            Mode::Read => Reader::open(&path, base.as_deref(), config, &options).map(Side::Reader),
             mode => {
                 open::append(mode, &path, base, config, &options).map(Held::new).map(Side::Writer)
             }
@@ -235,21 +236,30 @@ impl PyLedger {
     }
 
     #[doc = doc!("Ledger".iter)]
-    #[pyo3(signature = (start=None, stop=None, *, on_corrupt="raise"))]
+    #[pyo3(signature = (start=None, stop=None, *, reverse=false, on_corrupt="raise"))]
     fn iter(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = positions::optional)] start: Option<ledger::Position>,
         #[pyo3(from_py_with = positions::optional)] stop: Option<ledger::Position>,
+        reverse: bool,
         on_corrupt: &str,
     ) -> PyResult<RecordIterator> {
         let on_corrupt = self::on_corrupt(py, on_corrupt)?;
         let found = py.detach(|| self.found()).or_raise(py)?;
-        Ok(RecordIterator::new(Box::new(found.walk((start, stop), on_corrupt))))
+        Ok(RecordIterator::new(match reverse {
+            true => found.walk_back((start, stop), on_corrupt),
+            false => Box::new(found.walk((start, stop), on_corrupt)),
+        }))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
-        self.iter(py, None, None, "raise")
+        self.iter(py, None, None, false, "raise")
+    }
+
+    #[doc = doc!("Ledger".__reversed__)]
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<RecordIterator> {
+        self.iter(py, None, None, true, "raise")
     }
 
     fn __getitem__<'py>(
@@ -278,6 +288,20 @@ impl PyLedger {
     ) -> PyResult<PayloadIterator> {
         let found = py.detach(|| self.found()).or_raise(py)?;
         Ok(PayloadIterator::new(Box::new(found.walk((start, stop), OnCorrupt::Raise))))
+    }
+
+    #[doc = doc!("Ledger".follow)]
+    #[pyo3(signature = (start=None, *, timeout=None))]
+    fn follow(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = positions::optional)] start: Option<ledger::Position>,
+        timeout: Option<f64>,
+    ) -> PyResult<FollowIterator> {
+        let timeout = timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?;
+        let store = Held::new(self.either().or_raise(py)?.clone());
+        let follow = py.detach(|| self.found()?.contents.follow(start)).or_raise(py)?;
+        Ok(FollowIterator::new(Box::new(Following { follow, store }), timeout))
     }
 
     #[doc = doc!("Ledger".batches)]
@@ -444,10 +468,7 @@ impl PyLedger {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match &self.side {
             Side::Writer(store) => py.detach(|| store.close()).or_raise(py),
-            Side::Reader(reader) => {
-                reader.closed.store(true, Ordering::Release);
-                Ok(())
-            }
+            Side::Reader(reader) => py.detach(|| reader.store.close()).or_raise(py),
         }
     }
 
@@ -476,7 +497,7 @@ impl PyLedger {
     #[doc = doc!("Ledger".transactions)]
     #[getter]
     fn transactions(&self, py: Python<'_>) -> PyResult<PyTransactions> {
-        Ok(PyTransactions::of(Box::new(self.store().or_raise(py)?.clone())))
+        Ok(PyTransactions::of(Box::new(self.either().or_raise(py)?.clone())))
     }
 
     #[doc = doc!("Ledger".path)]

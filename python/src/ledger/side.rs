@@ -1,7 +1,6 @@
 //! The two sides of a ledger's handle, reader and writer, and their common facts.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use deedbook::ledger::{self, LedgerReader, LedgerStore, Options};
 use deedbook::{Durability, Error, ErrorKind, Result};
@@ -31,6 +30,17 @@ impl PyLedger {
         }
     }
 
+    /// The store of either side; that of a reader is for transactions alone.
+    pub fn either(&self) -> Result<&LedgerStore> {
+        match &self.side {
+            Side::Writer(store) => Ok(store),
+            Side::Reader(reader) => {
+                reader.check_open()?;
+                Ok(&reader.store)
+            }
+        }
+    }
+
     pub fn path_of(&self) -> &Path {
         match &self.side {
             Side::Writer(store) => store.path(),
@@ -48,14 +58,14 @@ impl PyLedger {
     pub fn durability_of(&self) -> Durability {
         match &self.side {
             Side::Writer(store) => store.options().durability,
-            Side::Reader(_) => Options::default().durability,
+            Side::Reader(reader) => reader.store.options().durability,
         }
     }
 
     pub fn is_closed(&self) -> bool {
         match &self.side {
             Side::Writer(store) => store.is_closed(),
-            Side::Reader(reader) => reader.closed.load(Ordering::Acquire),
+            Side::Reader(reader) => reader.store.is_closed(),
         }
     }
 

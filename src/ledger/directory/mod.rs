@@ -44,7 +44,7 @@ pub struct Directory {
     pub base: String,
     /// The jobs' staged files and commits: several ledgers share a directory and its `.deedbook`.
     pub jobs: PathBuf,
-    file_mode: u32,
+    pub file_mode: u32,
     /// Whether this store has made the names of the directory and of `.deedbook` durable: another
     /// store may have made both and crashed before.
     settled: AtomicBool,

@@ -38,7 +38,7 @@ impl LedgerStore {
         count: Option<usize>,
         max_bytes: Option<u64>,
     ) -> Result<Option<DataResult>> {
-        let shared = self.usable()?;
+        let shared = self.sending()?;
         shared.finish_and_sync()?;
         shared.fetch(count, max_bytes).map_err(|e| e.of(FORMAT))
     }
@@ -50,7 +50,7 @@ impl LedgerStore {
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn remove(&self, items: &[Removable]) -> Result<()> {
-        self.usable()?.remove(items).map_err(|e| e.of(FORMAT))
+        self.sending()?.remove(items).map_err(|e| e.of(FORMAT))
     }
 
     /// Give back fetched files without sending: other stores may send them.
@@ -59,7 +59,7 @@ impl LedgerStore {
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn release(&self, items: &[Removable]) -> Result<()> {
-        self.usable()?.give_back_items(items).map_err(|e| e.of(FORMAT))
+        self.sending()?.give_back_items(items).map_err(|e| e.of(FORMAT))
     }
 
     /// Whether there is anything to send: a record in the file being written, or any file, even a file that
@@ -69,7 +69,7 @@ impl LedgerStore {
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn has_data(&self) -> Result<bool> {
-        let shared = self.usable()?;
+        let shared = self.sending()?;
         if shared.state().active.is_some() {
             return Ok(true);
         }
@@ -84,7 +84,7 @@ impl LedgerStore {
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn reset(&self) -> Result<()> {
-        self.usable()?.reset().map_err(|e| e.of(FORMAT))
+        self.sending()?.reset().map_err(|e| e.of(FORMAT))
     }
 }
 

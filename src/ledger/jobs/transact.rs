@@ -219,13 +219,7 @@ impl Shared {
 
 impl Target for Shared {
     fn desk(&self) -> Desk<'_> {
-        let Directory { storage, jobs, .. } = &self.directory;
-        Desk {
-            storage: &**storage,
-            sidecar: jobs,
-            file_mode: self.options.file_mode,
-            staged_from: 0,
-        }
+        self.directory.desk()
     }
 
     fn apply(
@@ -281,6 +275,12 @@ enum Published {
 }
 
 impl Directory {
+    /// The place of the transactions.
+    pub(in crate::ledger) fn desk(&self) -> Desk<'_> {
+        let Self { storage, jobs, file_mode, .. } = self;
+        Desk { storage: &**storage, sidecar: jobs, file_mode: *file_mode, staged_from: 0 }
+    }
+
     /// The directory of transactions, durably there.
     fn make_jobs(&self) -> Result<()> {
         self.make_sidecar()?;

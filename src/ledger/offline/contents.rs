@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::files::{FileInfo, list};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::codec::{FORMAT, file_parts};
-use crate::ledger::directory::counter;
+use crate::ledger::directory::{Directory, counter};
 use crate::ledger::format::LedgerFormat;
 use crate::ledger::limits::kept_limit;
 use crate::ledger::options::Options;
@@ -19,7 +19,7 @@ use crate::log::Place;
 use crate::mode::Depth;
 use crate::scan::OnCorrupt;
 use crate::sidecar::sidecar_dir;
-use crate::storage::{Access, File, Storage, located};
+use crate::storage::{Access, File, Storage, above, located};
 
 /// The number of files of a base to search for a record, the oldest first.
 const FILES_LOOKED_INTO: usize = 16;
@@ -56,7 +56,7 @@ pub struct Contents {
     /// reading the file fails.
     pub files: Vec<FileInfo>,
     /// The options for reading.
-    options: Options,
+    pub(in crate::ledger) options: Options,
 }
 
 impl PartialEq for Contents {
@@ -81,21 +81,29 @@ impl Contents {
     /// The records of all files, the oldest first. Each file is opened in its turn. Damage is
     /// raised, or passed over within its file. A file that was sent meanwhile has no records.
     pub fn cursor(&self, on_corrupt: OnCorrupt) -> Files {
-        let may_be_gone = self.files.iter().all(|file| file.path != self.path);
-        let options = self.options.clone();
+        let contents = self.clone();
         let begin = move |file: FileInfo| {
-            let log = options.open_file(&file.path);
-            match log.and_then(|log| log.cursor(on_corrupt)) {
-                Err(e) if e.kind() == ErrorKind::Missing && may_be_gone => None,
-                cursor => Some(cursor.map(|cursor| (file.index.into(), cursor))),
-            }
+            let log = contents.open(&file).transpose()?;
+            let cursor = log.and_then(|log| log.cursor(on_corrupt));
+            Some(cursor.map(|cursor| (file.index.into(), cursor)))
         };
         Files::new(self.files.clone().into_iter().filter_map(begin))
     }
 
-    /// The lowest index for the next file of the directory, from the files found and the counter of sent files; `None`
-    /// if there is neither. An index never falls in the same ledger: a lower index means another ledger, or numbers
-    /// that began again.
+    /// The directory of the ledger, also of a single file.
+    pub(in crate::ledger) fn directory(&self, options: &Options) -> Result<Directory> {
+        let dir = if self.single().is_some() { above(&self.path) } else { &self.path };
+        Directory::at(options, dir, &self.base)
+    }
+
+    /// The file, if the path names one.
+    pub(super) fn single(&self) -> Option<u32> {
+        self.files.iter().find(|file| file.path == self.path).map(|file| file.index)
+    }
+
+    /// The lowest index that the next file of the directory can get, by the files there were and by the
+    /// counter of those that were sent before; `None` where neither says. No ledger has a lower one
+    /// than before: it is another one, or its numbers began again.
     ///
     /// # Errors
     ///

@@ -19,7 +19,8 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
-use crate::log::{Counters, Stats};
+use crate::log::Counters;
+use crate::mode::Mode;
 use crate::storage::fork_generation;
 use state::State;
 
@@ -61,6 +62,7 @@ pub(super) struct Owner(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) directory: Directory,
+    pub(super) mode: Mode,
     pub(super) header: Envelope,
     pub(super) footer: Envelope,
     pub(super) separator: Vec<u8>,
@@ -130,6 +132,13 @@ impl LedgerStore {
         Ok(&self.shared)
     }
 
+    /// For calls that append, send or remove.
+    pub(super) fn sending(&self) -> Result<&Shared> {
+        let shared = self.usable()?;
+        shared.check_mode()?;
+        Ok(shared)
+    }
+
     /// For calls that write something new: a poisoned handle begins nothing new.
     pub(super) fn writable(&self) -> Result<&Shared> {
         self.writable_as_before().map_err(Error::if_poisoned_nothing_begun)
@@ -155,10 +164,18 @@ impl Shared {
         }
     }
 
+    fn check_mode(&self) -> Result<()> {
+        match self.mode {
+            Mode::Read => Err(self.refused(ErrorKind::ReadOnly, "the ledger is open for reading")),
+            _ => Ok(()),
+        }
+    }
+
     /// Once more under the state's lock: closing finishes the file under it, and a sync may have failed
     /// since.
     pub(super) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
+        self.check_mode()?;
         self.commits.check().map_err(|e| e.of(FORMAT).at(&self.directory.path))
     }
 

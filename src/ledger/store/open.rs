@@ -14,6 +14,7 @@ use crate::ledger::store::{LedgerStore, Owner, Shared};
 use crate::locks::Mutex;
 use crate::locks::atomic::AtomicBool;
 use crate::log::Counters;
+use crate::mode::Mode;
 use crate::storage::fork_generation;
 
 impl Options {
@@ -24,7 +25,23 @@ impl Options {
     /// Fails for a configuration that makes no sense, and where the directory cannot be made or read; see
     /// [Errors](crate#errors).
     pub fn open(&self, config: LedgerConfig) -> Result<LedgerStore> {
-        LedgerStore::open_with(config, self.clone())
+        let store = LedgerStore::open_with(config, self.clone(), Mode::Append)?;
+        if let Durability::Interval(interval) = self.durability {
+            sync_every(&store.shared, interval).map_err(|e| e.of(FORMAT))?;
+        }
+        store.shared.finish_begun();
+        Ok(store)
+    }
+
+    /// Open a ledger for its transactions alone: the handle stages records, and lists, discards and abandons staged
+    /// ones. Appends, commits and fetches fail with [`ReadOnly`](crate::ErrorKind::ReadOnly). Nothing is created, and
+    /// no commit is finished. [`Self::contents`] reads the records.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a configuration that makes no sense; see [Errors](crate#errors).
+    pub fn open_to_read(&self, config: LedgerConfig) -> Result<LedgerStore> {
+        LedgerStore::open_with(config, self.clone(), Mode::Read)
     }
 }
 
@@ -41,14 +58,18 @@ impl LedgerStore {
         Options::default().open(config)
     }
 
-    fn open_with(config: LedgerConfig, options: Options) -> Result<Self> {
+    fn open_with(config: LedgerConfig, options: Options, mode: Mode) -> Result<Self> {
         config.check()?;
         let LedgerConfig { storage_location: location, base_filename, max_file_size, .. } = config;
         let max_file_size = max_file_size as u64;
         options.check(&location, max_file_size)?;
-        let directory = Directory::open(&options, &location, &base_filename);
+        let directory = match mode {
+            Mode::Read => Directory::at(&options, &location, &base_filename),
+            _ => Directory::open(&options, &location, &base_filename),
+        };
         let shared = Arc::new(Shared {
             directory: directory.map_err(|e| e.of(FORMAT))?,
+            mode,
             header: config.header,
             footer: config.footer,
             separator: config.separator,
@@ -63,11 +84,6 @@ impl LedgerStore {
             counters: Counters::default(),
             options,
         });
-        if let Durability::Interval(interval) = shared.options.durability {
-            sync_every(&shared, interval).map_err(|e| e.of(FORMAT))?;
-        }
-        let store = Self { _owner: Arc::new(Owner(shared.clone())), shared };
-        store.shared.finish_begun();
-        Ok(store)
+        Ok(Self { _owner: Arc::new(Owner(shared.clone())), shared })
     }
 }

@@ -111,8 +111,6 @@ DIFFERS: Final[dict[str, str]] = {
     "EventStore.splits.start": "a compaction moves events: `filter` selects them",
     "EventStore.splits.stop": "a compaction moves events: `filter` selects them",
     "EventStore.append_many.range": "each event has an outcome: it may be a duplicate",
-    "Ledger.follow": "a file goes once it was sent: `fetch` gives the next ones",
-    "Ledger.iter.reverse": "the number of a record is known after those before it",
 }
 """The exceptions, each with the reason: `Class.member`, or `Class.member.parameter`."""
 
