@@ -935,6 +935,26 @@ class LedgerFileReport:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class LedgerFileRepair:
+    """The repair of one file of a ledger."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def file(self) -> LedgerFileInfo:
+        """The file as the repair found it."""
+    @property
+    def report(self) -> RepairReport:
+        """The report of the file.
+
+        ``saved_to`` has the bytes of a cut end, or the whole damaged file.
+        """
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
 class LedgerFileSalvage:
     """The copied records of one file. Records of both files are numbered from 0 on."""
 
@@ -974,9 +994,47 @@ class LedgerReport:
         """Every damaged stretch, by its bytes in the file."""
     @property
     def loss(self) -> Loss | None:
-        """Always None: a sent file is no loss, and no repair accepts a loss."""
+        """Always None: a sent file is no loss, and a repair keeps the damaged file."""
     @property
     def files(self) -> list[LedgerFileReport]:
+        """A report for each file, the oldest first."""
+    @property
+    def quarantined(self) -> list[str]:
+        """The damaged files that a sender or a repair put into ``.deedbook/quarantine``.
+
+        They are no files of the ledger any more, and do not count for ``ok``.
+        """
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, ready for JSON."""
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class LedgerRepair:
+    """The repairs of a ledger's files; in a dry run, the planned repairs."""
+
+    __match_args__: ClassVar[tuple[str, ...]]
+    def __new__(cls, **fields: Any) -> Self: ...
+    @property
+    def ok(self) -> bool:
+        """Whether every file is whole, or was repaired."""
+    @property
+    def verdict(self) -> _Verdict:
+        """The worst verdict of a file after the repair; in a dry run, before the repair."""
+    @property
+    def records(self) -> int:
+        """Records of all finished files that stay; the repair reads every record."""
+    @property
+    def damages(self) -> list[Damage]:
+        """The first damage of each damaged file, by its bytes in the file."""
+    @property
+    def loss(self) -> Loss | None:
+        """Records lost in the damage of the first damaged file; None for torn ends.
+
+        ``records`` is 0 if their number is unknown.
+        """
+    @property
+    def files(self) -> list[LedgerFileRepair]:
         """A report for each file, the oldest first."""
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -1545,6 +1603,29 @@ class Ledger:
 
         ``intact``: parts found intact by `Split.check`, from the file's first part on; the check
         skips them. ``progress`` as in `verify`.
+        """
+    @staticmethod
+    def repair(
+        path: _Path,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        accept_loss: bool = False,
+        base: str | None = None,
+    ) -> LedgerRepair:
+        """Repair the damaged finished files of a ledger, or the file at ``path``.
+
+        A torn end is cut, and its bytes are saved to ``.deedbook/quarantine``. A file with intact
+        records after damage stays unchanged, and ``mended`` is False. With ``accept_loss`` the
+        intact records take its place, and the damaged file goes to the quarantine, where `verify`
+        names it and `salvage` reads it. Records after the damage get lower numbers. A crash leaves
+        the file as it was, or repaired.
+
+        Raises `CorruptError` if intact records may lie inside a damaged one, because the repair
+        leaves these out, unless ``force`` is set; and for a record that is only longer than the
+        limit. Raises `LockedError` for a damaged file that a sender has leased; earlier files may
+        be repaired by then. `MissingError` for a missing ledger. A file that is being written
+        stays as it is. ``dry_run`` changes nothing and reports the planned work.
         """
     @staticmethod
     def salvage(

@@ -45,9 +45,9 @@ mod _core {
     #[pymodule_export]
     use super::common::reports::{
         PyConvertReport, PyDamage, PyDropped, PyLedgerFileInfo, PyLedgerFileMigration,
-        PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch, PyLmdbMigration,
-        PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport, PySalvageRun,
-        PyStats, PyVerifyReport,
+        PyLedgerFileRepair, PyLedgerFileReport, PyLedgerFileSalvage, PyLedgerStats, PyLmdbEpoch,
+        PyLmdbMigration, PyLoss, PyPartReport, PyRecoveryReport, PyRepairReport, PySalvageReport,
+        PySalvageRun, PyStats, PyVerifyReport,
     };
     use super::common::{detect, logging, regular};
     #[pymodule_export]
@@ -56,7 +56,7 @@ mod _core {
     use super::ledger::file::PyLedgerFile;
     use super::ledger::json_lines;
     #[pymodule_export]
-    use super::ledger::mend::{PyLedgerReport, PyLedgerSalvage};
+    use super::ledger::mend::{PyLedgerRepair, PyLedgerReport, PyLedgerSalvage};
     #[pymodule_export]
     use super::ledger::removable::PyRemovable;
     #[pymodule_export]

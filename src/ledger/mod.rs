@@ -11,6 +11,7 @@ mod migrate;
 mod offline;
 mod options;
 mod record;
+mod repair;
 mod store;
 mod transient;
 
@@ -37,7 +38,8 @@ pub use offline::follow::Follow;
 #[doc(hidden)]
 pub use options::Envelope;
 pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};
-pub use record::{Position, Record};
+pub use record::{Position, Positions, Record, RecordRef};
+pub use repair::FileRepair;
 pub use store::LedgerStore;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 

@@ -31,5 +31,6 @@ mod needed;
 mod processes;
 mod reader;
 mod removal;
+mod repair;
 mod rotation;
 mod transient;

@@ -16,8 +16,6 @@ _INSTEAD: Final[dict[str, dict[str, str]]] = {
     },
     "ledger": {
         "resume": "the records of a ledger have no numbers before their file is finished",
-        "repair": "its files are never appended to again, so there is nothing to mend: a damaged"
-        " one is set aside when it is sent, and salvage copies what is intact",
     },
     "nostr": {
         "append": "'deedbook import' stores events in it",

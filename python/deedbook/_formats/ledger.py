@@ -119,9 +119,14 @@ class _LedgerInfo(FormatInfo):
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check every file, by default of every ledger."""
         checked: list[LedgerFileReport] = []
+        aside: list[str] = []
         for base in _asked(path, **options):
-            checked += Ledger.verify(path, base=base, progress=progress).files
-        return self.outcome(path, checked)
+            report = Ledger.verify(path, base=base, progress=progress)
+            checked += report.files
+            aside += report.quarantined
+        ok, facts, lines = self.outcome(path, checked)
+        lines[-1:-1] = [f"{file}: damaged, in the quarantine" for file in aside]
+        return Outcome(ok, {**facts, "quarantined": aside}, lines)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """A part for each file. An unfinished record may look torn."""

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
-use deedbook::ledger::{FileInfo, FileMigration};
+use deedbook::ledger::{FileInfo, FileMigration, FileRepair, FileReport, FileSalvage, LedgerStats};
 use deedbook::report::{
     Damage, Loss, OpenReport, RepairReport, SalvageReport, SalvageRun, Verdict, VerifyReport,
 };
@@ -225,8 +225,8 @@ fn lost(report: &RepairReport) -> Option<PyLoss> {
 }
 
 /// How a log is after a repair.
-fn repaired(report: &RepairReport) -> &'static str {
-    match (report.mended, lost(report).is_some(), report.damages.first()) {
+pub fn repaired(report: &RepairReport) -> &'static str {
+    match (report.mended, report.loss.is_some(), report.damage.as_ref()) {
         (true, ..) | (_, false, None) => "clean",
         (false, false, Some(damage)) if damage.next_intact.is_none() => "torn",
         _ => "corrupt",
@@ -318,10 +318,15 @@ report!(PyLedgerFileReport, "LedgerFileReport", Checked, {
     report: PyVerifyReport = |(_, report)| report.into(),
 });
 
-report!(PyLedgerFileSalvage, "LedgerFileSalvage", Copied, {
-    file: PyLedgerFileInfo = |(file, _)| file.into(),
-    copy: Option<FsPath> = |(_, report)| text(&report.copy),
-    report: PySalvageReport = |(_, report)| report.into(),
+report!(PyLedgerFileRepair, "LedgerFileRepair", FileRepair, {
+    file: PyLedgerFileInfo = |mended| (&mended.file).into(),
+    report: PyRepairReport = |mended| (&mended.report).into(),
+});
+
+report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
+    file: PyLedgerFileInfo = |copied| (&copied.file).into(),
+    copy: Option<FsPath> = |copied| text(&copied.copy),
+    report: PySalvageReport = |copied| (&copied.report).into(),
 });
 
 report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {

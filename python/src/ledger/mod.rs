@@ -15,7 +15,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use deedbook::ledger::{self, LedgerConfig, Migration, Options};
+use deedbook::ledger::{self, LedgerConfig, LedgerStats, Migration, Options};
+use deedbook::report::Repair;
 use deedbook::{Durability, Mode, OnCorrupt};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -38,7 +39,7 @@ use crate::ledger::batches::Asked;
 use crate::ledger::contents::{Reader, Slice, Span};
 use crate::ledger::file::PyLedgerFile;
 use crate::ledger::follow::Following;
-use crate::ledger::mend::{PyLedgerReport, PyLedgerSalvage};
+use crate::ledger::mend::{Checked, PyLedgerRepair, PyLedgerReport, PyLedgerSalvage};
 use crate::ledger::open::around;
 use crate::ledger::removable::PyRemovable;
 use crate::ledger::side::Side;
@@ -557,12 +558,31 @@ impl PyLedger {
         base: Option<&str>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyLedgerReport> {
-        let reports = Progress::run(py, progress, |progress| {
+        let checked = Progress::run(py, progress, |progress| {
             let step = |done, total| progress.call(done, total);
             let options = Options::default();
-            options.contents(&path, base)?.verify(&options, step)
+            let contents = options.contents(&path, base)?;
+            let files = contents.verify(&options, step)?;
+            Ok(Checked { files, quarantined: contents.quarantined()? })
         })?;
-        Ok((&reports).into())
+        Ok((&checked).into())
+    }
+
+    #[doc = doc!("Ledger".repair)]
+    #[staticmethod]
+    #[pyo3(signature = (path, *, force=false, dry_run=false, accept_loss=false, base=None))]
+    fn repair(
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
+        force: bool,
+        dry_run: bool,
+        accept_loss: bool,
+        base: Option<&str>,
+    ) -> PyResult<PyLedgerRepair> {
+        let how = Repair { force, dry_run, accept_loss };
+        let options = Options::default();
+        let mended = py.detach(|| options.contents(&path, base)?.repair(&options, how));
+        Ok((&mended.or_raise(py)?).into())
     }
 
     #[doc = doc!("Ledger".verify_file)]

@@ -54,6 +54,8 @@ pub struct Seen {
     pub blank: bool,
     /// Whether intact records are in the file that are not sent.
     pub withheld: bool,
+    /// With [`OnCorrupt::Skip`]: how many of them a rescue finds.
+    pub left_out: u64,
     /// Whether a record only exceeds the limit, and is no damage.
     pub beyond_limit: bool,
 }
@@ -72,17 +74,7 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
     };
     let range = Range { offset: 0, end: *len, ordinal: Some(0), stop: None };
     let mut cursor = Cursor::new(source.clone(), range.clone(), crate::scan::OnCorrupt::Skip);
-    let mut seen = Seen {
-        codec: format.framing(),
-        runs: Vec::new(),
-        records: 0,
-        payload_bytes: 0,
-        verdict: Verdict::Clean,
-        damages: Vec::new(),
-        blank: false,
-        withheld: false,
-        beyond_limit: false,
-    };
+    let mut seen = Seen::untouched(looking);
     let mut valid_end = 0;
     while let Some((_, offset, frame)) = cursor.advance()? {
         let prefix = cursor.damages().is_empty();
@@ -107,12 +99,15 @@ pub fn look(looking: &Looking, found: &Finished) -> Result<Seen> {
             seen.beyond_limit |=
                 begins_beyond_limit(&format, &space, damage.offset).map_err(fail)?;
         }
+        if (seen.verdict, looking.on_corrupt) == (Verdict::Corrupt, OnCorrupt::Skip) {
+            seen.left_out = rescued(source, range)?.saturating_sub(seen.records);
+        }
         seen.withheld = match (seen.verdict, looking.on_corrupt) {
             // A rescue with this limit would not take the record.
             _ if seen.beyond_limit => true,
             // Nobody knows the content of the rest.
             (Verdict::Corrupt, _) if cursor.gave_up() => true,
-            (Verdict::Corrupt, OnCorrupt::Skip) => rescued(source, range)? > seen.records,
+            (Verdict::Corrupt, OnCorrupt::Skip) => seen.left_out > 0,
             (verdict, _) => verdict == Verdict::Corrupt,
         };
     }
@@ -131,6 +126,22 @@ fn rescued(source: Source<LedgerFormat>, range: Range) -> Result<u64> {
 }
 
 impl Seen {
+    /// Before the look.
+    pub fn untouched(looking: &Looking) -> Self {
+        Self {
+            codec: LedgerFormat::new(looking.record_bytes_max).framing(),
+            runs: Vec::new(),
+            records: 0,
+            payload_bytes: 0,
+            verdict: Verdict::Clean,
+            damages: Vec::new(),
+            blank: false,
+            withheld: false,
+            left_out: 0,
+            beyond_limit: false,
+        }
+    }
+
     fn add(&mut self, offset: u64, frame: crate::ledger::codec::Frame) {
         let end = offset + frame.len();
         self.records += 1;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::codec::{FORMAT, QUARANTINE_NAME, file_index, file_name};
+use super::codec::{FORMAT, QUARANTINE_NAME, file_index, file_name, file_parts};
 use super::limits::known_limit;
 use super::options::{Options, check_base};
 use crate::error::{Error, ErrorKind, Result};
@@ -274,15 +274,39 @@ impl Directory {
         Ok(dir)
     }
 
-    /// Durably: no other copy of the records after the damage exists.
-    fn quarantine(&self, index: u32, path: &Path) -> Result<()> {
-        let fail = |e| Error::io("move the file to the quarantine", path, e);
+    /// A free name for a damaged file in the quarantine: the file's name, or the name with a number.
+    pub fn free_in_quarantine(&self, index: u32) -> Result<PathBuf> {
         let dir = self.make_quarantine()?;
-        let taken = self.storage.list(&dir).map_err(fail)?;
+        let taken = self.storage.list(&dir).map_err(|e| Error::io("list the files", &dir, e))?;
         let name = file_name(index, &self.base);
         let names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}.{n}")));
         let mut free = names.skip_while(|name| taken.iter().any(|taken| *taken == **name));
-        let to = dir.join(free.next().unwrap_or_default());
+        Ok(dir.join(free.next().unwrap_or_default()))
+    }
+
+    /// The damaged files in the quarantine, by name.
+    pub fn quarantined(&self) -> Result<Vec<PathBuf>> {
+        let dir = self.sidecar().join(QUARANTINE_NAME);
+        let mut names = match self.storage.list(&dir) {
+            Err(e) if is_no_file(&e) || e.kind() == io::ErrorKind::NotADirectory => Vec::new(),
+            names => names.map_err(|e| Error::io("list the files", &dir, e))?,
+        };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        names.retain(|name| {
+            let parts = file_parts(name);
+            let rest = parts.and_then(|(_, found)| found.strip_prefix(&*self.base));
+            rest.is_some_and(|rest| {
+                rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number)
+            })
+        });
+        names.sort();
+        Ok(names.into_iter().map(|name| dir.join(name)).collect())
+    }
+
+    /// Durably: no other copy of the records after the damage exists.
+    fn quarantine(&self, index: u32, path: &Path) -> Result<()> {
+        let fail = |e| Error::io("move the file to the quarantine", path, e);
+        let to = self.free_in_quarantine(index)?;
         move_to(&*self.storage, path, &to).map_err(fail)?;
         lines::warn(format_args!("a damaged file went to {}", to.display()));
         Ok(())

@@ -424,14 +424,29 @@ def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
     assert done.returncode == 1  # the file was not empty, but had no intact record
 
 
-# -- missing features of a ledger -----------------------------------------------------------------
+def test_repair_takes_the_damage_out_and_verify_names_the_damaged_file(spool: Path) -> None:
+    assert b"nothing to repair" in ok("repair", spool)
+    damage(spool / "9-events")
+    planned = deedbook("repair", spool, "--dry-run")
+    assert planned.returncode == 1 and b"2 intact records would stay" in planned.stdout
+    left = deedbook("repair", spool)
+    assert left.returncode == 1 and b"--accept-loss goes on without" in left.stdout
+    done = ok("repair", spool, "--accept-loss")
+    aside = spool / ".deedbook" / "quarantine" / "9-events"
+    assert f"the damaged file is in {aside}".encode() in done
+    shown = ok("verify", spool).decode()
+    assert f"{aside}: damaged, in the quarantine" in shown and "8 records" in shown
+    facts = json.loads(ok("verify", spool, "--json"))
+    assert (facts["ok"], facts["quarantined"]) == (True, [str(aside)])
+
+
+# -- what a ledger does not have ------------------------------------------------------------------
 
 
 def test_unsupported_ledger_commands_and_options_are_refused(spool: Path, path: Path) -> None:
     ok("append", path, stdin=b"1\n")
     logs_only = "holds a ledger, this is for write-ahead logs"
     for words, said in (
-        (["repair", spool], "salvage copies what is intact"),
         (["retain", spool, "--from", "0"], logs_only),
         (["retain", spool, "--consumed"], logs_only),
         (["consumers", spool], logs_only),

@@ -1,4 +1,4 @@
-"""Ledgers read backwards and followed, their transactions without a writer."""
+"""Ledgers read backwards and followed, their transactions without a writer, and their repair."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from deedbook import (
     CorruptError,
     InvalidArgumentError,
     Ledger,
+    LockedError,
     OutOfRangeError,
     ReadOnlyError,
 )
-from ledgers import damage, files
+from deedbook.reports import LedgerRepair, RepairReport
+from ledgers import damage, events, files
 
 
 def test_a_ledger_is_read_backwards_between_positions(tmp_path: Path) -> None:
@@ -114,3 +116,40 @@ def test_a_file_sent_unread_is_out_of_range(tmp_path: Path) -> None:
         with pytest.raises(OutOfRangeError, match="file 0 was removed before it was read"):
             ledger.follow((0, 0))
         assert [*ledger.follow(timeout=0)] == []
+
+
+def test_a_repair_takes_damage_out_and_keeps_the_file(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    sent = files(spool, 2, 9, 10)
+    damage(spool / "9-events")
+    torn = spool / "10-events"
+    torn.write_bytes(torn.read_bytes()[:-1])
+    before = (spool / "9-events").read_bytes()
+    planned = Ledger.repair(spool, dry_run=True)
+    assert isinstance(planned, LedgerRepair) and isinstance(planned.files[0].report, RepairReport)
+    found = (planned.ok, planned.verdict, planned.records, len(planned.damages))
+    assert found == (False, "corrupt", 7, 2)
+    assert (spool / "9-events").read_bytes() == before
+    left = Ledger.repair(spool)
+    assert [one.report.mended for one in left.files] == [True, False, True]
+    assert (left.ok, left.loss is not None, left.files[1].report.saved_to) == (False, True, None)
+    done = Ledger.repair(spool, accept_loss=True)
+    assert (done.ok, done.verdict, done.records) == (True, "clean", 7)
+    saved = done.files[1].report.saved_to
+    assert saved is not None and Path(saved).read_bytes() == before
+    checked = Ledger.verify(spool)
+    assert (checked.ok, checked.records, checked.quarantined) == (True, 7, [saved])
+    with Ledger.open(spool) as ledger:
+        assert [*ledger.payloads()] == [*sent[:3], sent[3], sent[5], *sent[6:8]]
+        assert ledger[(9, 1)].payload == events(9)[2]
+
+
+def test_a_repair_refuses_what_a_sender_has(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    files(spool, 0)
+    damage(spool / "0-events")
+    with Ledger.open(spool, "a") as sender:
+        assert sender.fetch() is not None
+        with pytest.raises(LockedError, match="leased"):
+            Ledger.repair(spool, accept_loss=True)
+    assert Ledger.repair(spool / "0-events", accept_loss=True).records == 2

@@ -96,7 +96,6 @@ DIFFERS: Final[dict[str, str]] = {
     "EventStore.append_many.payloads": "events are no bytes: the parameter is `events`",
     "EventStore.commit.payload": "an event is no bytes: the parameter is `event`",
     "EventStore.append.sync": "threads that append share the syncs of the store",
-    "Ledger.repair": "a damaged ledger opens: `fetch` sends what is intact, by `on_corrupt`",
     "Pier.splits": "each epoch is a log with parts of its own: `Book.splits`",
     "Pier.repair": "an epoch is a book: `verify` names the damaged one, `Book.repair` mends it",
     "Pier.salvage": "deeds after a gap would get the numbers of the next epoch: `Book.salvage`",

@@ -16,14 +16,15 @@ from deedbook._cli.arguments import (
     add_which,
 )
 from deedbook._cli.failure import CliError
-from deedbook._cli.instead import instead_of
-from deedbook._cli.keep.check import asked_for
-from deedbook._cli.keep.repair_store import repair_store
-from deedbook._cli.keep.salvage import salvage
-from deedbook._cli.read.query import store_at
-from deedbook._cli.terminal.output import Output
-from deedbook._cli.terminal.progress import Progress
+from deedbook._cli.formats import instead_of
+from deedbook._cli.formats.ledger import repair_ledger
+from deedbook._cli.formats.salvage import salvage
+from deedbook._cli.formats.store import repair_store
+from deedbook._cli.output import Output
+from deedbook._cli.progress import Progress
+from deedbook._cli.query import store_at
 from deedbook._formats.info import Outcome
+from deedbook._formats.ledger import LEDGER
 from deedbook._formats.log import LogInfo, loss_text
 from deedbook._formats.nostr import NOSTR
 from deedbook._show.text import count, damage_text
@@ -35,10 +36,9 @@ def add_repair(commands: Commands) -> None:
         "repair",
         help="cut a damaged log after the intact beginning, and save the removed bytes",
         description="Make a damaged log usable again: cut the log after the intact beginning, or "
-        "remove the damaged parts of an event store. The newest epoch of a pier is cut; damage in "
-        "an older epoch is an error, and needs a salvage. The command first saves the removed "
-        "bytes next to the log. With --force, the cut also removes intact records after the "
-        "damage: run 'deedbook salvage' before.",
+        "remove the damaged parts of an event store or of a ledger's files. The command first "
+        "saves the removed bytes next to the log. With --force, the cut also removes intact "
+        "records after the damage: run 'deedbook salvage' before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep the records after the damage\n"
         "  deedbook repair events.book --dry-run       print the bytes and records to cut\n"
@@ -125,6 +125,8 @@ def run_repair(args: argparse.Namespace, out: Output) -> int:
     asked = {name: True for name in ("dry_run", "force", "accept_loss") if getattr(args, name)}
     if info is NOSTR:
         outcome = repair_store(args.path, asked)
+    elif info is LEDGER:
+        outcome = repair_ledger(args.path, asked, options)
     else:
         assert isinstance(info, LogInfo)
         outcome = _repair_log(info, args.path, asked, options)
