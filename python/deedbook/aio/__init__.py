@@ -17,6 +17,7 @@ from deedbook.aio._ledger import AsyncLedger
 from deedbook.aio._log import AsyncBook, AsyncLog, AsyncPier, AsyncWal
 from deedbook.aio._nostr import AsyncEventStore
 from deedbook.aio._open import open
+from deedbook.aio._poll import PollingFollower
 
 __all__ = [
     "AsyncBook",
@@ -26,5 +27,6 @@ __all__ = [
     "AsyncPier",
     "AsyncWal",
     "Follower",
+    "PollingFollower",
     "open",
 ]
