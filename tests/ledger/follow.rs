@@ -32,7 +32,7 @@ fn wait_for(follow: &mut Follow) -> Vec<u8> {
 }
 
 #[test]
-fn a_follower_gives_each_record_once_through_new_files() {
+fn a_follower_gives_each_record_once() {
     let (memory, ledger) = in_memory(200);
     let options = on(memory);
     ledger.append_many(events(0..10, 40)).unwrap();
@@ -50,7 +50,7 @@ fn a_follower_gives_each_record_once_through_new_files() {
 }
 
 #[test]
-fn a_follower_begins_at_a_position_also_one_to_come() {
+fn a_follower_begins_at_any_position() {
     let (memory, ledger) = in_memory(100_000);
     let options = on(memory);
     ledger.append_many(events(0..4, 40)).unwrap();
@@ -68,7 +68,7 @@ fn a_follower_begins_at_a_position_also_one_to_come() {
 
 /// A follower that reads one file after the other waits for the first writer, whatever the second one appends.
 #[test]
-fn writers_with_files_of_their_own_are_followed_side_by_side() {
+fn several_writers_files_are_followed() {
     let (memory, one) = in_memory(300);
     let options = on(memory);
     let two = options.open(small(DIR, 300)).unwrap();
@@ -84,7 +84,7 @@ fn writers_with_files_of_their_own_are_followed_side_by_side() {
 }
 
 #[test]
-fn a_file_that_is_read_may_be_sent_meanwhile() {
+fn a_file_may_be_sent_while_read() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new();
     let ledger = options.open(small(dir.path(), 100_000)).unwrap();
@@ -105,7 +105,7 @@ fn a_file_that_is_read_may_be_sent_meanwhile() {
 
 // The engine's follower raises the same kind of error next to a cut.
 #[test]
-fn a_file_sent_unread_is_an_error_and_no_gap() {
+fn a_file_sent_unread_is_an_error() {
     let gone = |followed: &mut Follow| {
         let error = loop {
             match followed.next(Duration::from_secs(1)) {
@@ -187,7 +187,7 @@ fn a_commit_that_crashes_anywhere_makes_no_gap() {
 }
 
 #[test]
-fn damage_is_raised_and_a_torn_end_is_not_yet_a_record() {
+fn a_follower_raises_damage_and_awaits_torn_ends() {
     let (memory, options) = memory();
     let mut damaged = file_of(&events(0..5, 40));
     let len = file_of(&events(0..2, 40)).len();

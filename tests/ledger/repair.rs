@@ -59,7 +59,7 @@ fn a_torn_end_is_saved_and_cut() {
 }
 
 #[test]
-fn damage_inside_a_file_goes_when_the_loss_is_accepted() {
+fn an_accepted_loss_removes_damage_inside_a_file() {
     let bytes = file_of(&events(0..6, 60));
     let mut ambiguous = 0;
     for bit in 0..8 * bytes.len() {
@@ -101,7 +101,7 @@ fn damage_inside_a_file_goes_when_the_loss_is_accepted() {
 
 /// The length of a damaged record reaches over whole records, which may be parts of the payload.
 #[test]
-fn records_that_may_lie_inside_the_damage_are_left_out_by_force_alone() {
+fn only_force_drops_uncertain_records() {
     let (memory, options) = memory();
     let mut bytes = file_of(&events(0..5, 0));
     bytes[64..68].copy_from_slice(&4096_u32.to_le_bytes());

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from deedbook._errors import ClosedError
-from deedbook._threads import settled
+from deedbook._system.threads import settled
 from deedbook.aio._follow import Watcher
 
 if TYPE_CHECKING:

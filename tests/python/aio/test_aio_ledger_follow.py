@@ -13,7 +13,7 @@ from deedbook.aio import AsyncLedger
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 
-async def test_a_follower_gives_each_event_once_until_the_close(tmp_path: Path) -> None:
+async def test_a_follower_gives_each_event_once(tmp_path: Path) -> None:
     wanted = [b"%d" % number for number in range(40)]
     ledger = AsyncLedger.create(tmp_path / "spool", batch_records=7)
     found: list[bytes] = []

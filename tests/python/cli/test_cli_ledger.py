@@ -424,7 +424,7 @@ def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
     assert done.returncode == 1  # the file was not empty, but had no intact record
 
 
-def test_repair_takes_the_damage_out_and_verify_names_the_damaged_file(spool: Path) -> None:
+def test_repair_removes_damage_and_verify_names_it(spool: Path) -> None:
     assert b"nothing to repair" in ok("repair", spool)
     damage(spool / "9-events")
     planned = deedbook("repair", spool, "--dry-run")
@@ -440,7 +440,7 @@ def test_repair_takes_the_damage_out_and_verify_names_the_damaged_file(spool: Pa
     assert (facts["ok"], facts["quarantined"]) == (True, [str(aside)])
 
 
-# -- what a ledger does not have ------------------------------------------------------------------
+# -- commands that a ledger lacks ---------------------------------------------------------------
 
 
 def test_unsupported_ledger_commands_and_options_are_refused(spool: Path, path: Path) -> None:

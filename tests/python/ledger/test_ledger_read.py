@@ -96,7 +96,7 @@ def test_a_follower_goes_on_into_new_files(tmp_path: Path, mode: str) -> None:
     writer.close()
 
 
-def test_a_follower_ends_after_its_timeout_and_goes_on_after_that(tmp_path: Path) -> None:
+def test_a_follower_continues_after_its_timeout(tmp_path: Path) -> None:
     with Ledger.create(tmp_path / "spool") as ledger:
         ledger.append(b"1")
         follower = ledger.follow(timeout=0.05)
@@ -118,7 +118,7 @@ def test_a_file_sent_unread_is_out_of_range(tmp_path: Path) -> None:
         assert [*ledger.follow(timeout=0)] == []
 
 
-def test_a_repair_takes_damage_out_and_keeps_the_file(tmp_path: Path) -> None:
+def test_a_repair_removes_damage_and_keeps_the_file(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     sent = files(spool, 2, 9, 10)
     damage(spool / "9-events")

@@ -16,13 +16,14 @@ from deedbook._cli.arguments import (
     add_which,
 )
 from deedbook._cli.failure import CliError
-from deedbook._cli.formats import instead_of
-from deedbook._cli.formats.ledger import repair_ledger
-from deedbook._cli.formats.salvage import salvage
-from deedbook._cli.formats.store import repair_store
-from deedbook._cli.output import Output
-from deedbook._cli.progress import Progress
-from deedbook._cli.query import store_at
+from deedbook._cli.instead import instead_of
+from deedbook._cli.keep.check import asked_for
+from deedbook._cli.keep.repair_ledger import repair_ledger
+from deedbook._cli.keep.repair_store import repair_store
+from deedbook._cli.keep.salvage import salvage
+from deedbook._cli.read.query import store_at
+from deedbook._cli.terminal.output import Output
+from deedbook._cli.terminal.progress import Progress
 from deedbook._formats.info import Outcome
 from deedbook._formats.ledger import LEDGER
 from deedbook._formats.log import LogInfo, loss_text

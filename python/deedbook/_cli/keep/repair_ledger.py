@@ -6,7 +6,7 @@ from typing import Any
 
 from deedbook import Ledger
 from deedbook._formats.info import Outcome
-from deedbook._text import count, damage_text
+from deedbook._show.text import count, damage_text
 from deedbook.reports import RepairReport
 
 __all__ = ["repair_ledger"]
