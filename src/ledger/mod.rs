@@ -29,7 +29,6 @@ pub use format::LedgerFormat;
 pub use jobs::stage::Stage;
 pub use migrate::{FileMigration, Migration};
 pub use offline::back::Reverse;
-pub use offline::check::{FileReport, FileSalvage};
 pub use offline::contents::Contents;
 #[doc(hidden)]
 pub use offline::contents::{bases, is_ledger_file};
@@ -38,8 +37,7 @@ pub use offline::follow::Follow;
 #[doc(hidden)]
 pub use options::Envelope;
 pub use options::{LedgerConfig, OnCorrupt, Options, WhenFull};
-pub use record::{Position, Positions, Record, RecordRef};
-pub use repair::FileRepair;
+pub use record::{Position, Record};
 pub use store::LedgerStore;
 pub use transient::{DataStore, MemoryStore, TransientDB};
 

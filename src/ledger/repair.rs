@@ -29,16 +29,6 @@ use crate::storage::{Access, File, move_to, read_full, write_full};
 
 const COPY_BYTES: usize = 1 << 20;
 
-/// The repair of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FileRepair {
-    /// The file as it was found.
-    pub file: FileInfo,
-    /// The report of the file.
-    pub report: RepairReport,
-}
-
 impl Options {
     /// Repair the files of a ledger. A torn end is cut, and its bytes are saved to `.deedbook/quarantine`. With
     /// `accept_loss`, a file with damage before intact records is replaced by these records. The damaged file goes to
@@ -54,7 +44,7 @@ impl Options {
         location: impl AsRef<Path>,
         base_filename: &str,
         how: Repair,
-    ) -> Result<Vec<FileRepair>> {
+    ) -> Result<Vec<(FileInfo, RepairReport)>> {
         self.contents(location, Some(base_filename))?.repair(self, how)
     }
 }
@@ -65,15 +55,15 @@ impl Contents {
     /// # Errors
     ///
     /// As [`Options::repair`].
-    pub fn repair(&self, options: &Options, how: Repair) -> Result<Vec<FileRepair>> {
-        let mend = || -> Result<Vec<FileRepair>> {
+    pub fn repair(&self, options: &Options, how: Repair) -> Result<Vec<(FileInfo, RepairReport)>> {
+        let mend = || -> Result<Vec<(FileInfo, RepairReport)>> {
             let directory = self.directory(options)?;
             let record_bytes_max = options.record_bytes_max.max(directory.kept_limit()?);
             let looking = Looking { record_bytes_max, on_corrupt: OnCorrupt::Skip };
             let mut repairs = Vec::new();
             for file in &self.files {
                 let report = repair_file(&directory, &looking, file, how)?;
-                repairs.extend(report.map(|report| FileRepair { file: file.clone(), report }));
+                repairs.extend(report.map(|report| (file.clone(), report)));
             }
             Ok(repairs)
         };
@@ -129,7 +119,7 @@ fn repair_file(
         true => cut(directory, &found, report.valid_end)?,
         false => Some(replace(directory, &found, &seen.runs)?),
     };
-    (report.saved_to, report.mended) = (kept, true);
+    (report.saved, report.mended) = (kept.into_iter().collect(), true);
     Ok(Some(report))
 }
 
@@ -149,11 +139,9 @@ fn report_of(file: &FileInfo, seen: &Seen, len: u64) -> RepairReport {
         valid_end,
         cut_bytes: len.saturating_sub(valid_end),
         cut_records: seen.left_out,
-        saved_to: None,
-        set_aside: Vec::new(),
-        damage: seen.damages.first().cloned(),
+        damages: seen.damages.first().cloned().into_iter().collect(),
         loss: seen.damages.first().filter(|_| seen.verdict == Verdict::Corrupt).map(loss),
-        mended: false,
+        ..RepairReport::default()
     }
 }
 

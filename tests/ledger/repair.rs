@@ -1,7 +1,8 @@
 //! Repairing a ledger where it lies: torn ends, damage inside files, leases, crashes.
 
 use deedbook::Result;
-use deedbook::ledger::{FileRepair, Options};
+use deedbook::ledger::{FileInfo, Options};
+use deedbook::report::RepairReport;
 
 use crate::support::ledger::spool::{
     BASE, DIR, drain, event, events, file_of, in_memory, listing, memory, mix, number_of, on,
@@ -14,7 +15,7 @@ const DRY: Repair = Repair { dry_run: true, ..PLAIN };
 const ACCEPTING: Repair = Repair { accept_loss: true, ..PLAIN };
 const FORCED: Repair = Repair { force: true, ..ACCEPTING };
 
-fn repair(options: &Options, how: Repair) -> Result<Vec<FileRepair>> {
+fn repair(options: &Options, how: Repair) -> Result<Vec<(FileInfo, RepairReport)>> {
     options.repair(DIR, BASE, how)
 }
 
@@ -27,7 +28,7 @@ fn bytes_of(storage: &dyn Storage, index: u32) -> Vec<u8> {
 }
 
 fn is_whole(options: &Options) -> bool {
-    options.verify(DIR, BASE).unwrap().iter().all(|file| file.report.ok())
+    options.verify(DIR, BASE).unwrap().iter().all(|(_, report)| report.ok())
 }
 
 #[test]
@@ -41,13 +42,16 @@ fn a_torn_end_is_saved_and_cut() {
         let planned = repair(&options, DRY).unwrap();
         assert_eq!(bytes_of(&memory, 1), bytes[..cut], "cut at {cut}: a dry run changes nothing");
         let done = repair(&options, PLAIN).unwrap();
-        for (report, is_done) in [(&planned[1].report, false), (&done[1].report, true)] {
+        for (report, is_done) in [(&planned[1].1, false), (&done[1].1, true)] {
             let found = (report.records, report.valid_end, report.cut_bytes, report.mended);
             let wanted = (payloads.len() as u64, end as u64, (cut - end) as u64, is_done);
             assert_eq!(found, wanted, "cut at {cut}: {report:?}");
-            assert!(report.loss.is_none() && report.damage.is_some() == (end < cut), "{report:?}");
+            assert!(
+                report.loss.is_none() && report.damages.is_empty() != (end < cut),
+                "{report:?}"
+            );
         }
-        assert_eq!((done[0].report.records, done[0].report.damage.is_none()), (2, true));
+        assert_eq!((done[0].1.records, done[0].1.damages.is_empty()), (2, true));
         assert_eq!(bytes_of(&memory, 1), bytes[..end], "cut at {cut}");
         assert!(is_whole(&options), "cut at {cut}");
         let saved: Vec<_> = quarantine(&memory).into_values().collect();
@@ -68,9 +72,9 @@ fn an_accepted_loss_removes_damage_inside_a_file() {
         damaged[bit / 8] ^= 1 << (bit % 8);
         put(&memory, 3, &damaged);
         put(&memory, 4, &file_of(&events(6..8, 60)));
-        let planned = repair(&options, DRY).unwrap().remove(0).report;
+        let planned = repair(&options, DRY).unwrap().remove(0).1;
         let is_torn = planned.loss.is_none();
-        let left = repair(&options, Repair { force: true, ..PLAIN }).unwrap().remove(0).report;
+        let left = repair(&options, Repair { force: true, ..PLAIN }).unwrap().remove(0).1;
         assert_eq!(left.mended, is_torn, "bit {bit}: {left:?}");
         if !is_torn {
             assert!(bytes_of(&memory, 3) == damaged && quarantine(&memory).is_empty(), "bit {bit}");
@@ -79,10 +83,10 @@ fn an_accepted_loss_removes_damage_inside_a_file() {
                 refused(repair(&options, ACCEPTING), ErrorKind::Corrupt);
                 assert_eq!(bytes_of(&memory, 3), damaged, "bit {bit}");
             }
-            let done = repair(&options, FORCED).unwrap().remove(0).report;
+            let done = repair(&options, FORCED).unwrap().remove(0).1;
             assert_eq!((done.records, done.mended), (planned.records, true), "bit {bit}");
             let kept = options.contents(DIR, Some(BASE)).unwrap().quarantined().unwrap();
-            assert_eq!(Some(&kept[0]), done.saved_to.as_ref(), "bit {bit}");
+            assert_eq!(Some(&kept[0]), done.saved.first(), "bit {bit}");
             assert_eq!(quarantine(&memory).get("3-events"), Some(&damaged), "bit {bit}");
         }
         assert!(is_whole(&options), "bit {bit}");
@@ -108,9 +112,9 @@ fn only_force_drops_uncertain_records() {
     put(&memory, 0, &bytes);
     let error = refused(repair(&options, ACCEPTING), ErrorKind::Corrupt);
     assert!(error.message().contains("2 intact records may lie inside the damage"), "{error}");
-    assert_eq!(repair(&options, DRY).unwrap()[0].report.cut_records, 2);
+    assert_eq!(repair(&options, DRY).unwrap()[0].1.cut_records, 2);
     assert_eq!(bytes_of(&memory, 0), bytes);
-    let done = repair(&options, FORCED).unwrap().remove(0).report;
+    let done = repair(&options, FORCED).unwrap().remove(0).1;
     assert_eq!((done.records, done.cut_records), (2, 2));
     assert_eq!(bytes_of(&memory, 0), file_of(&events(0..2, 0)));
     assert_eq!(quarantine(&memory).get("0-events"), Some(&bytes));
@@ -140,7 +144,7 @@ fn a_file_that_others_write_or_send_stays() {
     sender.close().unwrap();
     ledger.append(&event(9, 40)).unwrap();
     let reports = repair(&options, FORCED).unwrap();
-    assert!(reports[0].report.mended && !reports[1].report.mended);
+    assert!(reports[0].1.mended && !reports[1].1.mended);
     ledger.append(&event(10, 40)).unwrap();
     let found: Vec<_> = send(&ledger).into_iter().flat_map(|(_, payloads)| payloads).collect();
     assert_eq!(found.len(), 5, "what the live writer appended is not lost");
@@ -164,7 +168,7 @@ fn a_repair_that_crashes_anywhere_loses_nothing() {
         let is_torn = damaged.starts_with(&repaired);
         let wanted = if is_torn { damaged[repaired.len()..].to_vec() } else { damaged.clone() };
         disk.record();
-        assert!(repair(&on(disk.clone()), FORCED).unwrap()[0].report.mended);
+        assert!(repair(&on(disk.clone()), FORCED).unwrap()[0].1.mended);
         let mut states = 0;
         for (number, moment) in disk.recorded().into_iter().enumerate() {
             let crashes = moment.crashes();
@@ -176,7 +180,7 @@ fn a_repair_that_crashes_anywhere_loses_nothing() {
                 let is_cut = found == repaired || (is_torn && found.starts_with(&repaired));
                 let stayed = found == damaged;
                 assert!(stayed || (is_cut && is_kept), "call {number}, {choice:?}");
-                assert!(repair(&on(disk.clone()), FORCED).unwrap()[0].report.mended);
+                assert!(repair(&on(disk.clone()), FORCED).unwrap()[0].1.mended);
                 // Zeros after the last record are no damage, and stay.
                 let now = bytes_of(&disk, 0);
                 assert!(now.starts_with(&repaired), "call {number}, {choice:?}");

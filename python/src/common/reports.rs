@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use deedbook::Stats;
 use deedbook::book::ConvertReport;
 use deedbook::book::lmdb::{EpochReport, Report};
-use deedbook::ledger::{FileInfo, FileMigration, FileRepair, FileReport, FileSalvage, LedgerStats};
+use deedbook::ledger::{FileInfo, FileMigration};
 use deedbook::report::{
     Damage, Loss, OpenReport, RepairReport, SalvageReport, SalvageRun, Verdict, VerifyReport,
 };
@@ -226,7 +226,7 @@ fn lost(report: &RepairReport) -> Option<PyLoss> {
 
 /// How a log is after a repair.
 pub fn repaired(report: &RepairReport) -> &'static str {
-    match (report.mended, report.loss.is_some(), report.damage.as_ref()) {
+    match (report.mended, lost(report).is_some(), report.damages.first()) {
         (true, ..) | (_, false, None) => "clean",
         (false, false, Some(damage)) if damage.next_intact.is_none() => "torn",
         _ => "corrupt",
@@ -237,7 +237,7 @@ report!(PyRepairReport, "RepairReport", RepairReport, {
     ok: bool = |report| report.mended || repaired(report) == "clean",
     verdict: String = |report| repaired(report).into(),
     records: u64 = |report| report.records,
-    damages: Vec<PyDamage> = |report| report.damage.iter().map(PyDamage::from).collect(),
+    damages: Vec<PyDamage> = |report| damages(&report.damages),
     path: FsPath = |report| report.path.clone().into(),
     valid_end: u64 = |report| report.valid_end,
     cut_bytes: u64 = |report| report.cut_bytes,
@@ -312,21 +312,22 @@ report!(PyLedgerFileInfo, "LedgerFileInfo", FileInfo, {
 
 pub type Checked = (FileInfo, VerifyReport);
 pub type Copied = (FileInfo, SalvageReport);
+pub type Repaired = (FileInfo, RepairReport);
 
 report!(PyLedgerFileReport, "LedgerFileReport", Checked, {
     file: PyLedgerFileInfo = |(file, _)| file.into(),
     report: PyVerifyReport = |(_, report)| report.into(),
 });
 
-report!(PyLedgerFileRepair, "LedgerFileRepair", FileRepair, {
-    file: PyLedgerFileInfo = |mended| (&mended.file).into(),
-    report: PyRepairReport = |mended| (&mended.report).into(),
+report!(PyLedgerFileRepair, "LedgerFileRepair", Repaired, {
+    file: PyLedgerFileInfo = |(file, _)| file.into(),
+    report: PyRepairReport = |(_, report)| report.into(),
 });
 
-report!(PyLedgerFileSalvage, "LedgerFileSalvage", FileSalvage, {
-    file: PyLedgerFileInfo = |copied| (&copied.file).into(),
-    copy: Option<FsPath> = |copied| text(&copied.copy),
-    report: PySalvageReport = |copied| (&copied.report).into(),
+report!(PyLedgerFileSalvage, "LedgerFileSalvage", Copied, {
+    file: PyLedgerFileInfo = |(file, _)| file.into(),
+    copy: Option<FsPath> = |(_, report)| text(&report.copy),
+    report: PySalvageReport = |(_, report)| report.into(),
 });
 
 report!(PyLedgerFileMigration, "LedgerFileMigration", FileMigration, {

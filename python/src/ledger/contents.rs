@@ -6,7 +6,6 @@ use deedbook::Chained;
 use deedbook::jobs::Split;
 use deedbook::ledger::{
     self, Contents, FileInfo, LedgerConfig, LedgerFormat, LedgerStore, Options, Position, Record,
-    RecordRef,
 };
 use deedbook::report::Damage;
 use deedbook::{Error, ErrorKind, OnCorrupt, Result};
@@ -222,8 +221,8 @@ impl Back {
     }
 }
 
-pub fn as_ref(record: &Record) -> RecordRef<'_> {
-    RecordRef { number: record.number, offset: record.offset, payload: &record.payload }
+pub fn as_ref(record: &Record) -> Record<&[u8]> {
+    Record { number: record.number, offset: record.offset, payload: &record.payload }
 }
 
 impl Walk for Back {

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use deedbook::ledger::{FileRepair, FileReport, FileSalvage};
 use deedbook::report::{Damage, RepairReport, Verdict};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -10,19 +9,19 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::common::fs_path::FsPath;
 use crate::common::reports::{
-    PyDamage, PyLedgerFileRepair, PyLedgerFileReport, PyLedgerFileSalvage, PyLoss, check_known,
-    damages, field, plain, repaired, report, salvaged, worst,
+    Checked, Copied, PyDamage, PyLedgerFileRepair, PyLedgerFileReport, PyLedgerFileSalvage, PyLoss,
+    Repaired, check_known, damages, field, plain, repaired, report, salvaged, worst,
 };
 
 /// The reports of the files, and the files in the quarantine.
-pub struct Checked {
-    pub files: Vec<FileReport>,
+pub struct Ledger {
+    pub files: Vec<Checked>,
     pub quarantined: Vec<PathBuf>,
 }
 
-type Files = [FileReport];
-type Repairs = Vec<FileRepair>;
-type Copies = Vec<FileSalvage>;
+type Files = [Checked];
+type Repairs = Vec<Repaired>;
+type Copies = Vec<Copied>;
 
 /// Whether a file is whole; a record that is just being written may look torn.
 fn is_fine((file, report): &Checked) -> bool {
@@ -37,36 +36,35 @@ fn all_damages(files: &Files) -> Vec<Damage> {
     bad.flat_map(|(_, report)| report.damages.clone()).collect()
 }
 
-report!(PyLedgerReport, "LedgerReport", Checked, {
-    ok: bool = |checked| checked.files.iter().all(is_fine),
-    verdict: String = |checked| {
-        let fine = |file: &FileReport| file.file.active && is_fine(file);
-        worst(checked.files.iter().filter(|file| !fine(file)).map(|file| file.report.verdict))
+report!(PyLedgerReport, "LedgerReport", Ledger, {
+    ok: bool = |ledger| ledger.files.iter().all(is_fine),
+    verdict: String = |ledger| {
+        let fine = |checked: &Checked| checked.0.active && is_fine(checked);
+        worst(ledger.files.iter().filter(|file| !fine(file)).map(|(_, report)| report.verdict))
     },
-    records: u64 = |checked| checked.files.iter().map(|file| file.report.records).sum(),
-    damages: Vec<PyDamage> = |checked| damages(&all_damages(&checked.files)),
-    loss: Option<PyLoss> = |checked| {
-        checked.files.iter().find_map(|file| file.report.loss.as_ref()).map(PyLoss::from)
+    records: u64 = |ledger| ledger.files.iter().map(|(_, report)| report.records).sum(),
+    damages: Vec<PyDamage> = |ledger| damages(&all_damages(&ledger.files)),
+    loss: Option<PyLoss> = |ledger| {
+        ledger.files.iter().find_map(|(_, report)| report.loss.as_ref()).map(PyLoss::from)
     },
     files: Vec<PyLedgerFileReport> =
-        |checked| checked.files.iter().map(PyLedgerFileReport::from).collect(),
-    quarantined: Vec<FsPath> = |checked| checked.quarantined.iter().map(FsPath::from).collect(),
+        |ledger| ledger.files.iter().map(PyLedgerFileReport::from).collect(),
+    quarantined: Vec<FsPath> = |ledger| ledger.quarantined.iter().map(FsPath::from).collect(),
 });
 
 report!(PyLedgerRepair, "LedgerRepair", Repairs, {
-    ok: bool = |files| files.iter().all(|file| is_whole(&file.report)),
+    ok: bool = |files| files.iter().all(|(_, report)| is_whole(report)),
     verdict: String = |files| {
-        let left: Vec<_> = files.iter().map(|file| repaired(&file.report)).collect();
+        let left: Vec<_> = files.iter().map(|(_, report)| repaired(report)).collect();
         let worst = ["corrupt", "torn"].into_iter().find(|verdict| left.contains(verdict));
         worst.unwrap_or("clean").into()
     },
-    records: u64 = |files| files.iter().map(|file| file.report.records).sum(),
+    records: u64 = |files| files.iter().map(|(_, report)| report.records).sum(),
     damages: Vec<PyDamage> = |files| {
-        let found = files.iter().filter_map(|file| file.report.damage.as_ref());
-        found.map(PyDamage::from).collect()
+        files.iter().flat_map(|(_, report)| damages(&report.damages)).collect()
     },
     loss: Option<PyLoss> =
-        |files| files.iter().find_map(|file| file.report.loss.as_ref()).map(PyLoss::from),
+        |files| files.iter().find_map(|(_, report)| report.loss.as_ref()).map(PyLoss::from),
     files: Vec<PyLedgerFileRepair> = |files| files.iter().map(PyLedgerFileRepair::from).collect(),
 });
 

@@ -15,7 +15,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use deedbook::ledger::{self, LedgerConfig, LedgerStats, Migration, Options};
+use deedbook::ledger::{self, LedgerConfig, Migration, Options};
 use deedbook::report::Repair;
 use deedbook::{Durability, Mode, OnCorrupt};
 use pyo3::exceptions::PyTypeError;
@@ -39,7 +39,7 @@ use crate::ledger::batches::Asked;
 use crate::ledger::contents::{Reader, Slice, Span};
 use crate::ledger::file::PyLedgerFile;
 use crate::ledger::follow::Following;
-use crate::ledger::mend::{Checked, PyLedgerRepair, PyLedgerReport, PyLedgerSalvage};
+use crate::ledger::mend::{Ledger, PyLedgerRepair, PyLedgerReport, PyLedgerSalvage};
 use crate::ledger::open::around;
 use crate::ledger::removable::PyRemovable;
 use crate::ledger::side::Side;
@@ -563,7 +563,7 @@ impl PyLedger {
             let options = Options::default();
             let contents = options.contents(&path, base)?;
             let files = contents.verify(&options, step)?;
-            Ok(Checked { files, quarantined: contents.quarantined()? })
+            Ok(Ledger { files, quarantined: contents.quarantined()? })
         })?;
         Ok((&checked).into())
     }

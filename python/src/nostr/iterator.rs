@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use deedbook::nostr::{Events, Query, StoredEvent};
+use deedbook::nostr::{Events, StoredEvent};
 use deedbook::report::Damage;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -27,8 +27,8 @@ struct State {
 }
 
 impl State {
-    fn new(walk: Walk) -> Self {
-        Self { walk, ready: VecDeque::new() }
+    fn new(walk: Events) -> Self {
+        Self { walk: Some(walk), damage: Vec::new(), ready: VecDeque::new() }
     }
 
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<StoredEvent>> {
@@ -53,13 +53,19 @@ impl State {
 pub struct PyEventIterator(Mutex<State>);
 
 impl PyEventIterator {
-    pub fn new(walk: Walk) -> Self {
+    pub fn new(walk: Events) -> Self {
         Self(Mutex::new(State::new(walk)))
+    }
+
+    /// The answer to a query.
+    pub fn of_answer((events, damage): (Vec<StoredEvent>, Vec<Damage>)) -> Self {
+        let ready = events.into_iter().map(Ok).collect();
+        Self(Mutex::new(State { walk: None, damage, ready }))
     }
 }
 
 /// The payloads of a walk's events.
-pub fn payloads(walk: Walk) -> PayloadIterator {
+pub fn payloads(walk: Events) -> PayloadIterator {
     PayloadIterator::new(Box::new(State::new(walk)))
 }
 

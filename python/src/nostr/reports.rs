@@ -191,7 +191,7 @@ report!(PyEventStoreRepair, "EventStoreRepair", RepairReport, {
     ok: bool = |report| is_whole(report),
     verdict: String = |report| verdict(is_whole(report)),
     records: u64 = |report| report.records,
-    loss: Option<PyLoss> = |report| loss(report.is_loss),
+    loss: Option<PyLoss> = |report| loss(report.loss.is_some()),
     path: FsPath = |report| report.path.clone().into(),
     damages: Vec<PyDamagedPart> = |report| damaged(&report.damages),
     cut_bytes: u64 = |report| report.cut_bytes,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use deedbook::nostr::{self, Column, Event, EventStore, ImportOptions, Include, Options, Outcome};
+use deedbook::nostr::{self, Batches, Event, EventStore, ImportOptions, Include, Options, Outcome};
 use deedbook::report::Repair;
 use deedbook::{Durability, Error, ErrorKind, Mode, OnCorrupt};
 use pyo3::exceptions::PyAttributeError;
@@ -28,7 +28,7 @@ use crate::nostr::arguments as words;
 use crate::nostr::columns::{self, Picked};
 use crate::nostr::event::{Place, PyEvent, event_of, flags_of, id_of, location_of};
 use crate::nostr::files::{Source, Target, refuse_same};
-use crate::nostr::iterator::{self, PyEventIterator, Walk};
+use crate::nostr::iterator::{self, PyEventIterator};
 use crate::nostr::reports::{
     PyCompactionReport, PyDamagedPart, PyEventCensus, PyEventOutcome, PyEventStoreOpening,
     PyEventStorePartReport, PyEventStoreRepair, PyEventStoreReport, PyEventStoreSalvage,
@@ -359,7 +359,7 @@ impl PyEventStore {
     #[doc = doc!("EventStore".payloads)]
     fn payloads(&self, py: Python<'_>) -> PyResult<PayloadIterator> {
         let events = py.detach(|| self.store.iter(Include::Live, OnCorrupt::Raise));
-        Ok(iterator::payloads(Walk::Events(Box::new(events.or_raise(py)?))))
+        Ok(iterator::payloads(events.or_raise(py)?))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyEventIterator> {

@@ -19,7 +19,7 @@ use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::lines::{self, Locked, locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
-use crate::log::Counters;
+use crate::log::{Counters, Stats};
 use crate::mode::Mode;
 use crate::storage::fork_generation;
 use state::State;

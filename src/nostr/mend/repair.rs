@@ -36,35 +36,6 @@ use crate::scan::Damage;
 use crate::sidecar::{LockTimeout, Loss, WriterLock, forget_damage, make_sidecar, sidecar_dir};
 use crate::storage::{Access, located};
 
-/// The report of a repair.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairReport {
-    /// The store.
-    pub path: PathBuf,
-    /// Intact events in the segments after the repair. In a dry run, before the repair: without the events that a
-    /// repair would append from the write-ahead log.
-    pub records: u64,
-    /// The damaged parts of the files, and the parts of the write-ahead log that a cut removes with
-    /// them.
-    pub damages: Vec<DamagedPart>,
-    /// Bytes removed from files; in a dry run, bytes to be removed.
-    pub cut_bytes: u64,
-    /// Intact events in a cut part of the write-ahead log that the segments lack.
-    pub cut_events: u64,
-    /// Missing segments.
-    pub lost_segments: Vec<u32>,
-    /// Whether acknowledged events are missing: with segments, damaged pages, or the end of the
-    /// log. A repair that continues without them notes the loss next to the store.
-    pub is_loss: bool,
-    /// Whether an earlier repair noted the loss.
-    pub was_loss: bool,
-    /// Files with the removed bytes.
-    pub saved: Vec<PathBuf>,
-    /// Whether the store now opens for writing, and has no damage.
-    pub mended: bool,
-}
-
 /// Repair a store, after saving the cut bytes to files next to it. An undamaged store is opened and
 /// closed.
 ///
