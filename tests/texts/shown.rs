@@ -10,6 +10,8 @@ use deedbook::nostr::{EventStore, Include};
 use deedbook::wal::Wal;
 use deedbook::{ErrorKind, OnCorrupt};
 
+use crate::support::store::events::note;
+
 /// The `{:?}` of a handle: a line with its path, without its contents.
 fn short(shown: &dyn Debug) -> String {
     let text = format!("{shown:?}");
@@ -57,10 +59,13 @@ fn a_log_is_iterated_by_reference() -> Result<()> {
     let book = Book::create(at("book"))?;
     let wal = Wal::append_to(at("wal"))?;
     let pier = Pier::append_to(at("pier"))?;
-    for number in 0..3 {
+    let store = EventStore::create(at("store"))?;
+    let events = [0, 1, 2].map(note);
+    for (number, event) in (0..).zip(&events) {
         book.append(number, b"a")?;
         wal.append(&[number as u8])?;
         pier.append(number, b"a")?;
+        store.append(event)?;
     }
     let mut mugs = Vec::new();
     for deed in &book {
@@ -70,14 +75,16 @@ fn a_log_is_iterated_by_reference() -> Result<()> {
     let payloads: Vec<_> = (&wal).into_iter().map(|record| record.unwrap().payload).collect();
     assert_eq!(payloads, [[0], [1], [2]]);
     assert_eq!((&pier).into_iter().map(|deed| deed.unwrap().mug).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!((&store).into_iter().map(|found| found.unwrap().event).collect::<Vec<_>>(), events);
     // If the loop cannot begin, it returns an error once.
     wal.close()?;
-    let mut closed = (&wal).into_iter();
-    assert_eq!(closed.next().unwrap().unwrap_err().kind(), ErrorKind::Closed);
-    assert!(closed.next().is_none());
     pier.close()?;
-    let mut closed = (&pier).into_iter();
-    assert_eq!(closed.next().unwrap().unwrap_err().kind(), ErrorKind::Closed);
-    assert!(closed.next().is_none());
+    store.close()?;
+    let kinds = [
+        (&wal).into_iter().map(|given| given.unwrap_err().kind()).collect::<Vec<_>>(),
+        (&pier).into_iter().map(|given| given.unwrap_err().kind()).collect(),
+        (&store).into_iter().map(|given| given.unwrap_err().kind()).collect(),
+    ];
+    assert_eq!(kinds, [[ErrorKind::Closed]; 3]);
     Ok(())
 }

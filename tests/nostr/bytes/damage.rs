@@ -95,16 +95,6 @@ fn damage_costs_one_record_and_reports_both_values() {
 }
 
 #[test]
-fn a_stale_header_hides_nothing() {
-    let mut bytes = segment_of(&five(), false, PAGE);
-    bytes[20..28].copy_from_slice(&[0, 0, 0, 1, 0, 0, 0x20, 0]);
-    let segment = open(&bytes).unwrap();
-    assert_eq!((segment.header().records, segment.header().next_free), (1, 8192));
-    assert_eq!(segment.end(), 9 * PAGE as u32);
-    assert_eq!(events(&segment), five());
-}
-
-#[test]
 fn unpadded_last_page_and_reserved_space_are_intact() {
     let bytes = segment_of(&five(), false, PAGE);
     let used = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;

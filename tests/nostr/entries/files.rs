@@ -3,7 +3,6 @@
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
 
-use crate::support::harness::files::bytes_of;
 use crate::support::prelude::*;
 
 const DIR: &str = "/wal";
@@ -137,7 +136,7 @@ fn spliced(storage: &Arc<dyn Storage>, numbers: &[u64]) {
     (1..=most).for_each(|lsn| assert_eq!(insert(&wal, &[lsn as u8; 50]), lsn));
     wal.close().unwrap();
     let path = Path::new(DIR).join("wal.log");
-    let bytes = bytes_of(&*other, &path);
+    let bytes = read_file(&*other, &path);
     let mut spliced = bytes[..24].to_vec();
     for lsn in numbers {
         let at = 24 + 79 * (*lsn as usize - 1);

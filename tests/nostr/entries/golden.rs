@@ -3,8 +3,6 @@
 use deedbook::nostr::Location;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
 
-use crate::support::common::skip;
-use crate::support::harness::files::bytes_of;
 use crate::support::prelude::*;
 
 const GOLDEN: &[u8] = include_bytes!("../../data/nostr/wal.log");
@@ -32,16 +30,6 @@ fn with(bytes: &[u8]) -> Arc<dyn Storage> {
     let file = storage.create_new(Path::new(FILE), 0o600).unwrap();
     assert_eq!(file.write_at(bytes, 0).unwrap(), bytes.len());
     storage
-}
-
-#[test]
-fn the_vector_is_the_golden_file() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden/nostr/wal.log");
-    let Ok(golden) = std::fs::read(path) else {
-        skip::skipped("../shared/golden/nostr is not there");
-        return;
-    };
-    assert_eq!(golden, GOLDEN);
 }
 
 #[test]
@@ -86,7 +74,7 @@ fn the_same_entries_are_written_byte_for_byte() {
     assert_eq!(wal.checkpoint(1_655_000_004).unwrap(), Lsn(5));
     assert_eq!(wal.append(&record(RECORDS[2]), RECORDS[2].2).unwrap(), Lsn(6));
     wal.close().unwrap();
-    assert!(bytes_of(&*storage, Path::new(FILE)) == GOLDEN);
+    assert!(read_file(&*storage, Path::new(FILE)) == GOLDEN);
 }
 
 /// The manifest's `wal.torn.log`: the last 40 bytes are missing.
@@ -100,7 +88,7 @@ fn torn_tail_is_saved_and_the_numbers_continue() {
     assert_eq!(saved.len().unwrap(), 139);
     assert_eq!(wal.append(&record(RECORDS[2]), RECORDS[2].2).unwrap(), Lsn(6));
     wal.close().unwrap();
-    assert!(bytes_of(&*storage, Path::new(FILE)) == GOLDEN);
+    assert!(read_file(&*storage, Path::new(FILE)) == GOLDEN);
 }
 
 /// The manifest's `wal.bitflip.log`: one bit of the data of entry 3.
@@ -112,7 +100,7 @@ fn log_damage_refuses_writers_and_readers_skip_it() {
     let error = on(&storage, Mode::Append).unwrap_err();
     assert_eq!(error.kind(), deedbook::ErrorKind::Corrupt);
     assert_eq!((error.offset(), error.next_intact()), (Some(12_563), Some(12_601)));
-    assert!(bytes_of(&*storage, Path::new(FILE)) == bytes);
+    assert!(read_file(&*storage, Path::new(FILE)) == bytes);
     let wal = on(&storage, Mode::Read).unwrap();
     let mut raising = wal.entries(Lsn(1), OnCorrupt::Raise).unwrap();
     assert!(raising.next().unwrap().is_some() && raising.next().unwrap().is_some());

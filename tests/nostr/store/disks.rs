@@ -9,6 +9,7 @@ use deedbook::report::{Damage, RepairReport};
 use tempfile::TempDir;
 
 use super::prelude::*;
+use crate::support::common::snapshot;
 
 pub const PAGE: usize = 4096;
 pub const COPY_DIR: &str = "/rescued";
@@ -223,15 +224,8 @@ pub const ALL: Repair = Repair { dry_run: false, force: true, accept_loss: true 
 
 /// Every file below a directory with its bytes, except the lock.
 pub fn listed(disk: &Sim, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for name in disk.list(dir).unwrap() {
-        let path = dir.join(&name);
-        match disk.is_dir(&path) {
-            true => found.extend(listed(disk, &path)),
-            false if name == "lock" => {}
-            false => drop(found.insert(path.clone(), read(disk, path.to_str().unwrap()))),
-        }
-    }
+    let mut found = snapshot(disk, dir);
+    found.retain(|path, _| !path.ends_with("lock"));
     found
 }
 

@@ -83,19 +83,6 @@ fn walks_and_verify_report_damaged_pages_in_place() {
     }
 }
 
-/// The reference leaves the last page as long as its record.
-#[test]
-fn unpadded_last_page_is_read_and_appended_to() {
-    let disk = five();
-    changed(&disk, FIRST, |bytes| bytes.truncate(last_byte(bytes) + 1));
-    let store = writer(&disk);
-    assert_eq!(all(&store), notes(0..5));
-    assert!(store.verify(Check::Id).unwrap().ok());
-    store.append(&note(5)).unwrap();
-    store.close().unwrap();
-    assert_eq!(all(&writer(&disk)), notes(0..6));
-}
-
 /// Notes 0 to 4 before the last checkpoint, 5 to 8 after it, by a killed process.
 fn nine() -> Sim {
     let disk = five();

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use crate::store::prelude::*;
 use crate::support::crashes::choices;
+use crate::support::harness::faulty::expect_typed;
 use crate::support::store::judge::{look, recover};
 
 const SCRIPTS: [&str; 3] = ["avmcvdxamfa", "mkavfxvmrad", "dmmxmcxvr"];
@@ -16,14 +17,6 @@ struct Met {
     no: u64,
     unknown: u64,
     poisoned: u64,
-}
-
-/// Whether a broken disk may cause the error.
-fn expect_typed(error: &Error) -> Result<(), String> {
-    match error.kind() {
-        ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Missing => Ok(()),
-        _ => Err(format!("unexpected {error:?}")),
-    }
 }
 
 /// Run a script while a fault strikes. Every failure is a typed error, and every acknowledged event is there

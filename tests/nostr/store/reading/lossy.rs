@@ -5,7 +5,7 @@ use deedbook::nostr::ExportReport;
 use deedbook::nostr::wal::{Entry, WalOptions};
 
 use crate::store::prelude::*;
-use crate::support::harness::files::bytes_of;
+use crate::support::plain::read_file;
 
 const SEGMENT: &[u8] = include_bytes!("../../../data/nostr/lossy.2.seg");
 const EXPECTED: &str = include_str!("../../../data/nostr/lossy.2.expected.jsonl");
@@ -80,7 +80,7 @@ fn compaction_and_salvage_write_recovered_names() {
     let report = store.verify(Check::Id).unwrap();
     assert_eq!((report.recovered, report.lossy, report.faults), (0, 0, 0));
     drop(store);
-    let bytes = bytes_of(&memory, Path::new(&segment(3)));
+    let bytes = read_file(&memory, Path::new(&segment(3)));
     let title = b"title";
     assert!(bytes.windows(title.len()).any(|found| found == title), "the name is in the file");
 }

@@ -6,10 +6,11 @@ use arrow_array::{Array, RecordBatch};
 use deedbook::nostr::{BadLine, Batches, ParsedLines};
 
 use crate::store::prelude::*;
-use crate::support::store::columns::odd;
+use crate::support::store::columns::{self, odd};
 
 const REAL: &str = include_str!("../../../data/nostr/events.jsonl");
-const COLUMNS: [&str; 7] = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"];
+/// The columns of lines: without those of a place in a store.
+const COLUMNS: &[Column] = columns::COLUMNS.split_at(7).0;
 
 fn checking(check: Check) -> ImportOptions {
     ImportOptions::new().check(check).line_bytes_max(200_000)

@@ -4,7 +4,7 @@ use deedbook::nostr::wal::{Entry, Lsn, WalOptions};
 use serde_json::{Value, json};
 
 use crate::store::prelude::*;
-use crate::support::harness::files::bytes_of;
+use crate::support::plain::read_file;
 
 const SEGMENT: &[u8] = include_bytes!("../../../data/nostr/data.0.seg");
 const LOG: &[u8] = include_bytes!("../../../data/nostr/wal.log");
@@ -53,7 +53,7 @@ fn reference_store_has_each_event_once() {
         store.close().unwrap();
         assert_eq!(found(&options, Mode::Read), [expected(), vec![(more, Flags(0))]].concat());
         // The pages of the reference are unchanged: only the header has new counts.
-        let pages = bytes_of(&memory, Path::new("/events/data/segments/data.0"));
+        let pages = read_file(&memory, Path::new("/events/data/segments/data.0"));
         assert_eq!(pages[PAGE..SEGMENT.len()], SEGMENT[PAGE..]);
     }
 }

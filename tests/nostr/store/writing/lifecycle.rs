@@ -4,50 +4,6 @@ use std::time::Duration;
 
 use crate::store::prelude::*;
 
-/// If a walk cannot begin, its only item is the error.
-#[test]
-fn store_iterates_by_reference_like_a_log() {
-    let (_, store) = memory_store();
-    let notes = notes(0..20);
-    store.append_many(&notes).unwrap();
-    let events = (&store).into_iter().map(|found| found.unwrap().event);
-    assert_eq!(events.collect::<Vec<_>>(), notes);
-    store.close().unwrap();
-    let errors: Vec<_> = (&store).into_iter().map(|found| found.unwrap_err().kind()).collect();
-    assert_eq!(errors, [ErrorKind::Closed]);
-}
-
-#[test]
-fn appended_events_are_found_also_after_reopening() {
-    let (_, options) = in_memory();
-    let notes = notes(0..300);
-    let store = options.open("/events", Mode::Create).unwrap();
-    for part in notes.chunks(7) {
-        let outcomes = store.append_many(part).unwrap();
-        assert!(outcomes.iter().all(|outcome| outcome.is_stored()), "{outcomes:?}");
-    }
-    store.sync().unwrap();
-    for again in 0..2 {
-        let store = if again == 0 { store.clone() } else { open(&options) };
-        assert_eq!(live(&store), notes);
-        everything(&store);
-        let newest: Vec<Event> = notes.iter().rev().take(10).cloned().collect();
-        assert_eq!(found(&store, r#"{"limit": 10}"#), newest);
-        let of_author: Vec<Event> =
-            notes.iter().rev().filter(|note| note.pubkey == author(3)).cloned().collect();
-        let author = Id(author(3));
-        assert_eq!(found(&store, &format!(r#"{{"authors": ["{author}"]}}"#)), of_author);
-        let outcomes = store.append_many(&notes).unwrap();
-        assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Duplicate(_))));
-        store.close().unwrap();
-        let reader = options.open("/events", Mode::Read).unwrap();
-        assert_eq!(live(&reader), notes);
-        assert_eq!(found(&reader, r#"{"limit": 10}"#), newest);
-        assert_eq!(reader.find(&notes[5].id).unwrap().unwrap().event, notes[5]);
-        refused(reader.append(&notes[0]), ErrorKind::ReadOnly, "");
-    }
-}
-
 #[test]
 fn newest_version_counts_in_any_order() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
