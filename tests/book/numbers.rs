@@ -57,15 +57,6 @@ fn the_first_number_follows_every_kind_of_epoch() {
 }
 
 #[test]
-fn an_empty_log_remembers_its_epoch() {
-    let (_, options) = memory();
-    in_epoch(&options, 100).open("/book", Mode::Create).unwrap().close().unwrap();
-    let book = options.open("/book", Mode::Append).unwrap();
-    assert_eq!(book.last().unwrap(), 100);
-    assert_eq!(book.append(1, b"x").unwrap(), 101);
-}
-
-#[test]
 fn only_canonical_names_are_epochs() {
     let (_, options) = memory();
     for (name, epoch) in

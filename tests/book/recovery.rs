@@ -16,12 +16,7 @@ const MARK: &str = "/log/.deedbook/mark";
 
 /// The files of a log whose first `marked` deeds were synced before the writer died.
 fn died(events: &[Event], marked: usize) -> Files {
-    died_under(Recovery::Valid, events, marked)
-}
-
-fn died_under(recovery: Recovery, events: &[Event], marked: usize) -> Files {
     let (storage, options) = memory();
-    let options = options.recovery(recovery);
     let book = options.open(BOOK, Mode::Create).unwrap();
     for (i, (mug, jam)) in events.iter().enumerate() {
         book.append(*mug, jam).unwrap();
@@ -43,30 +38,6 @@ fn with_log(files: &Files, bytes: &[u8]) -> (Memory, Options) {
     let mut files = files.clone();
     files.bytes.insert(LOG.into(), bytes.to_vec());
     restore(&files)
-}
-
-#[test]
-fn only_acknowledged_recovery_truncates_to_the_mark() {
-    let events = events(9, 40);
-    // The writer must also use this mode, because only then it makes its marks durable.
-    let files = died_under(Recovery::Acknowledged, &events, 4);
-    let mut torn = files.bytes[Path::new(LOG)].clone();
-    torn.truncate(torn.len() - 3);
-    let (_, options) = with_log(&files, &torn);
-    assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 8);
-    let (storage, options) = with_log(&files, &torn);
-    let options = options.recovery(Recovery::Acknowledged);
-    let book = options.open(BOOK, Mode::Append).unwrap();
-    assert_eq!((book.last().unwrap(), book.recovery().cut_records), (4, 4));
-    // The report said that the log ends after the eighth deed, which had been removed.
-    let (borders, recovery) = (borders(&events), book.recovery());
-    let written = torn.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
-    assert_eq!((recovery.valid_end, recovery.torn_bytes), (borders[4], written - borders[8]));
-    assert_eq!(read_file(&storage, Path::new(LOG)), log(1, &events[..4]));
-    let (mug, jam) = &events[8];
-    assert_eq!(book.append(*mug, jam).unwrap(), 5);
-    book.close().unwrap();
-    assert_eq!(options.open(BOOK, Mode::Append).unwrap().last().unwrap(), 5);
 }
 
 /// Damage below the mark: only `spec` and `repair` remove the records, after saving them.

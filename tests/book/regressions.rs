@@ -87,23 +87,6 @@ fn a_dropped_book_is_unlocked_at_once() {
     assert_eq!(Book::open(dir.path()).unwrap().last().unwrap(), 150);
 }
 
-/// A range after damage could not be read with `Skip`: the search for the start of the range stopped at the damage.
-#[test]
-fn a_range_after_skipped_damage_is_read() {
-    let (storage, options) = memory();
-    let all = events(20, 50);
-    make(Path::new(BOOK), &options, &all);
-    let mut bytes = log(1, &all);
-    bytes[borders(&all)[4] as usize] ^= 1;
-    write_file(&storage, Path::new("/book/book.log"), &bytes);
-    let book = options.open(BOOK, Mode::Read).unwrap();
-    refused(book.iter(9..12), ErrorKind::Corrupt);
-    let deeds = common::drain(book.cursor(9..12, OnCorrupt::Skip).unwrap()).unwrap();
-    let numbers: Vec<_> = deeds.iter().map(|deed| deed.event).collect();
-    assert_eq!(numbers, [Some(9), Some(10), Some(11)]);
-    assert_eq!(contents(&deeds), all[8..11]);
-}
-
 /// The layouts share one magic, and a checksummed slot at byte 0 or 4096 counted as `slots`. A payload with a slot in
 /// the right place made its own log unreadable.
 #[test]
@@ -140,7 +123,7 @@ fn a_length_copying_the_next_hides_no_deed() {
     assert_eq!(check(BOOK, &options).damages[0].records_lost, Some(1));
 }
 
-/// The crash enumerator found this when it checked salvage: zeros counted as the trailer of a deed of no length, which
+/// The crash enumerator, which checked salvage, found a bug: zeros counted as the trailer of a deed of no length, which
 /// spans 20 bytes. After a sector of zeros that began 20 bytes before the next sector, salvage took a deed in a payload
 /// for a deed of the log.
 #[test]

@@ -93,20 +93,6 @@ fn what_another_store_writes_is_not_dropped() {
 }
 
 #[test]
-fn the_only_file_is_dropped_at_last() {
-    let (memory, options) = memory();
-    let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
-    let ledger = options.open(small(DIR, 1000)).unwrap();
-    events(0..31, 0).iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
-    ledger.append(&event(31, 0)).unwrap();
-    assert_eq!(held(&memory), 32);
-    assert_eq!(drain(&ledger), events(31..32, 0));
-    assert_eq!(ledger.stats().dropped_records, 31);
-}
-
-#[test]
 fn batch_larger_than_the_limit_is_too_large() {
     for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
         let (_, ledger) = limited(when_full);
@@ -136,15 +122,6 @@ fn existing_files_count_and_readers_survive_a_drop() {
     assert_eq!(body.lines().count(), 25);
     ledger.remove(&fetched.removable.unwrap()).unwrap();
     assert_eq!(drain(&ledger), events(25..40, 0));
-}
-
-#[test]
-fn as_many_files_are_dropped_as_it_takes() {
-    let (_, ledger) = limited(WhenFull::DropOldest);
-    ledger.append_many(events(0..28, 0)).unwrap();
-    ledger.append_many(events(28..42, 0)).unwrap();
-    assert_eq!(drain(&ledger), events(12..42, 0), "three files of four records");
-    assert_eq!(ledger.stats().dropped_records, 12);
 }
 
 /// A count from before another store sent everything made the store drop newer events.

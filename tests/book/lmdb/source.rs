@@ -3,25 +3,6 @@
 use crate::lmdb::support::*;
 
 #[test]
-fn urbit_environments_are_read_with_either_metadata_form() {
-    for name in ["lmdb-100", "lmdb-100-rawmeta"] {
-        let environment = Environment::open(data(name)).unwrap();
-        assert_eq!(environment.bounds().unwrap(), Some(1..=100));
-        assert_eq!(environment.meta().unwrap(), META, "{name}");
-        let mut found = Vec::new();
-        environment
-            .each(1, &mut |event, mug, jam| {
-                assert_eq!(event, found.len() as u64 + 1);
-                found.push((mug, jam.to_vec()));
-                Ok(std::ops::ControlFlow::Continue(()))
-            })
-            .unwrap();
-        assert_eq!(found, golden_events());
-        environment.check_unchanged().unwrap();
-    }
-}
-
-#[test]
 fn an_environment_is_read_without_write_permission() {
     let (_dir, source, dest) = space();
     make_numbered(&source, 1..=500);

@@ -2,29 +2,6 @@
 
 use crate::slots::support::*;
 
-#[test]
-fn an_empty_log_has_the_headers_epoch() {
-    let (_dir, path) = place("log", &golden_log("head-empty100", &[]));
-    let book = Book::append_to(&path).unwrap();
-    assert_eq!((book.epoch().unwrap(), book.bounds().unwrap()), (100, None));
-    assert_eq!(book.append(1, b"jam").unwrap(), 101);
-    drop(book);
-    assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(101..=101));
-}
-
-/// The first save may set another epoch, which the next slot records.
-#[test]
-fn the_first_save_may_set_the_epoch() {
-    let (_dir, path) = place("log", &golden_log("head-empty", &[]));
-    let book = Book::append_to(&path).unwrap();
-    let mut batch = book.batch();
-    batch.push(1, b"jam").unwrap();
-    assert_eq!(book.append_batch(&batch, Some(51), Some(50)).unwrap(), 51);
-    drop(book);
-    fs::remove_dir_all(path.join(".deedbook")).unwrap();
-    assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(51..=51));
-}
-
 /// The reference implementation's own tests begin a log in `0i0` with event 5. The header of `slots` has a checksum.
 /// The header of the other layout has none, so only the name reveals a damaged header.
 #[test]
