@@ -1,6 +1,6 @@
 //! Every figure of a report about a damaged log, compared with a snapshot for each format.
 //!
-//! The 60 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
+//! The 45 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
 //! answer is right, here and in very many other states; these tests notice each changed figure. To write the snapshots
 //! again, run `INSTA_UPDATE=always cargo test --all-features --test texts`.
 

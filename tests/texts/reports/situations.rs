@@ -50,7 +50,7 @@ const SYNCED_3: Mark = ("3 were synced", Beside::Open(3));
 const ALL_SYNCED: Mark = ("all were synced", Beside::Open(RECORDS));
 const CLOSED: Mark = ("closed", Beside::Closed(RECORDS));
 
-const OF_EVERY_FORMAT: [(Change, Mark); 9] = [
+const OF_BOOKS: [(Change, Mark); 9] = [
     (AS_IT_WAS, CLOSED),
     (ZEROS_AFTER, CLOSED),
     (BYTE_AFTER, NOTHING),
@@ -62,8 +62,14 @@ const OF_EVERY_FORMAT: [(Change, Mark); 9] = [
     (BYTE_1, NONE_SYNCED),
 ];
 
-const OF_A_SINGLE_FILE: [(Change, Mark); 4] =
-    [(AS_IT_WAS, CLOSED), (CUT_SHORT, SYNCED_3), (BYTE_6, CLOSED), (ALL_CUT_OFF, SYNCED_3)];
+const OF_SEGMENTS: [(Change, Mark); 5] = [
+    (AS_IT_WAS, CLOSED),
+    (CUT_SHORT, SYNCED_3),
+    (BYTE_6, CLOSED),
+    (ALL_CUT_OFF, SYNCED_3),
+    (BYTES_2_AND_5, SYNCED_3),
+];
+const OF_A_SINGLE_FILE: [(Change, Mark); 2] = [(CUT_SHORT, SYNCED_3), (BYTE_6, CLOSED)];
 
 const CHANGES: [Change; 12] = [
     AS_IT_WAS,
@@ -86,21 +92,16 @@ fn flip(specimen: &Specimen<'_>, space: &mut [u8], record: usize) {
     space[specimen.edges[record - 1] + specimen.format.framing().head() + 3] ^= 1;
 }
 
-/// Every situation of a format: its name, the files, and the options for opening. A WAL in a single file has fewer
-/// situations: its reports differ from a segmented WAL's only in the names of files.
+/// The situations of a format: the name of each, the files, and the options for opening. Packed books have them all. The
+/// engine is the same for every format, so the others have only those with other places or files.
 pub fn each(format: &dyn Format) -> Vec<Situation> {
-    let is_single = format.framing() == Framing::Wal && format.segment_bytes().is_none();
-    let plain = if is_single { &OF_A_SINGLE_FILE[..] } else { &OF_EVERY_FORMAT };
-    let mut all: Vec<_> =
-        plain.iter().map(|&(change, mark)| plainly(format, change, mark)).collect();
-    if is_single {
-        return all;
-    }
-    all.extend(other_marks(format));
-    all.push(exact(format, AS_IT_WAS));
-    all.push(limited(format));
+    let plainly = |table: &[(Change, Mark)]| -> Vec<Situation> {
+        table.iter().map(|&(change, mark)| plainly(format, change, mark)).collect()
+    };
     match format.framing() {
-        _ if format.segment_bytes().is_some() => {
+        Framing::Wal if format.segment_bytes().is_none() => plainly(&OF_A_SINGLE_FILE),
+        Framing::Wal => {
+            let mut all = plainly(&OF_SEGMENTS);
             for (segment, mark) in [
                 (0, NONE_SYNCED),
                 (0, SYNCED_3),
@@ -113,20 +114,26 @@ pub fn each(format: &dyn Format) -> Vec<Situation> {
                 all.push(without_a_segment(format, segment, mark));
             }
             all.extend(dropped(format));
+            all
         }
         Framing::Slots => {
-            all.push(exact(format, BYTE_6));
-            all.push(large(format));
-            for (change, mark) in
-                [(CUT_SHORT, CLOSED), (LENGTH_2, SYNCED_3), (ALL_CUT_OFF, NONE_SYNCED)]
-            {
-                all.push(plainly(format, change, mark));
-            }
+            let mut all = plainly(&OF_BOOKS);
+            all.extend([limited(format), exact(format, BYTE_6), large(format)]);
+            all.extend(plainly(&[
+                (CUT_SHORT, CLOSED),
+                (LENGTH_2, SYNCED_3),
+                (ALL_CUT_OFF, NONE_SYNCED),
+            ]));
+            all
         }
-        Framing::Book => all.push(plainly(format, BYTE_1, NOTHING)),
-        _ => {}
+        _ => {
+            let mut all = plainly(&OF_BOOKS);
+            all.extend(other_marks(format));
+            all.extend([exact(format, AS_IT_WAS), limited(format)]);
+            all.extend(plainly(&[(BYTE_1, NOTHING)]));
+            all
+        }
     }
-    all
 }
 
 /// Each change with each mark.
