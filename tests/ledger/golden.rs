@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::support::common::hex;
 use crate::support::ledger::spool::{BASE, body, names, payloads, prefix, small};
 use crate::support::prelude::*;
+use crate::support::store::events;
 
 const FOOTER: &[u8] = br#"],"sentAt":"2026-01-01T00:00:00Z","writeKey":"k"}"#;
 
@@ -30,10 +31,7 @@ fn json(dir: &Path) -> LedgerConfig {
 
 fn copy(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(data().join(name)).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
-    }
+    events::copy(&data().join(name), dir.path());
     dir
 }
 

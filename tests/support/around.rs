@@ -20,16 +20,25 @@ pub trait Between: Clone + Send + Sync + 'static {
     fn read(&self, file: &dyn File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         file.read_at(buf, offset)
     }
-    fn write(&self, file: &dyn File, _path: &Path, buf: &[u8], offset: u64) -> io::Result<usize> {
-        file.write_at(buf, offset)
+    /// Carries out a call that changes files or directories; not a sync.
+    fn change<T>(
+        &self,
+        _call: Call,
+        _path: &Path,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        change()
     }
-    fn allocate(&self, file: &dyn File, len: u64) -> io::Result<bool> {
-        file.allocate(len)
+    fn write(&self, file: &dyn File, path: &Path, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.change(Call::Write, path, || file.write_at(buf, offset))
     }
-    fn sync(&self, file: &dyn File) -> io::Result<()> {
+    fn allocate(&self, file: &dyn File, path: &Path, len: u64) -> io::Result<bool> {
+        self.change(Call::Allocate, path, || file.allocate(len))
+    }
+    fn sync(&self, file: &Arc<dyn File>, _path: &Path) -> io::Result<()> {
         file.sync_data()
     }
-    fn sync_dir(&self, storage: &dyn Storage, dir: &Path) -> io::Result<()> {
+    fn sync_dir(&self, storage: &Arc<dyn Storage>, dir: &Path) -> io::Result<()> {
         storage.sync_dir(dir)
     }
 }
@@ -41,7 +50,7 @@ pub struct Around<B> {
 }
 
 struct FileAround<B: Between> {
-    file: Box<dyn File>,
+    file: Arc<dyn File>,
     path: PathBuf,
     by: B,
 }
@@ -53,21 +62,31 @@ impl<B: Between> Around<B> {
 
     fn file(&self, path: &Path, file: Box<dyn File>) -> Box<dyn File> {
         self.by.opened(path);
-        Box::new(FileAround { file, path: path.to_path_buf(), by: self.by.clone() })
+        Box::new(FileAround { file: file.into(), path: path.to_path_buf(), by: self.by.clone() })
     }
 
     /// The storage, for this call.
-    fn before(&self, call: Call, path: &Path) -> io::Result<&dyn Storage> {
+    fn before(&self, call: Call, path: &Path) -> io::Result<&Arc<dyn Storage>> {
         self.by.before(call, path)?;
-        Ok(&*self.storage)
+        Ok(&self.storage)
+    }
+
+    fn change<T>(
+        &self,
+        call: Call,
+        path: &Path,
+        change: impl FnOnce(&dyn Storage) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let storage = self.before(call, path)?;
+        self.by.change(call, path, || change(&**storage))
     }
 }
 
 impl<B: Between> FileAround<B> {
     /// The file, for this call.
-    fn before(&self, call: Call) -> io::Result<&dyn File> {
+    fn before(&self, call: Call) -> io::Result<&Arc<dyn File>> {
         self.by.before(call, &self.path)?;
-        Ok(&*self.file)
+        Ok(&self.file)
     }
 }
 
@@ -95,20 +114,20 @@ impl<B: Between> Storage for Around<B> {
         Ok(self.file(path, file))
     }
     fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        let file = self.before(Call::Create, path)?.create_new(path, mode)?;
+        let file = self.change(Call::Create, path, |storage| storage.create_new(path, mode))?;
         Ok(self.file(path, file))
     }
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.before(Call::CreateDir, path)?.create_dir(path)
+        self.change(Call::CreateDir, path, |storage| storage.create_dir(path))
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.before(Call::Rename, to)?.rename(from, to)
+        self.change(Call::Rename, to, |storage| storage.rename(from, to))
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.before(Call::Remove, path)?.remove(path)
+        self.change(Call::Remove, path, |storage| storage.remove(path))
     }
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        self.before(Call::Remove, dir)?.remove_dir(dir)
+        self.change(Call::Remove, dir, |storage| storage.remove_dir(dir))
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         self.before(Call::List, dir)?.list(dir)
@@ -135,18 +154,19 @@ impl<B: Between> File for FileAround<B> {
         self.before(Call::Id)?.is_unlinked()
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.by.read(self.before(Call::Read)?, buf, offset)
+        self.by.read(&**self.before(Call::Read)?, buf, offset)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        self.by.write(self.before(Call::Write)?, &self.path, buf, offset)
+        self.by.write(&**self.before(Call::Write)?, &self.path, buf, offset)
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.before(Call::SetLen)?.set_len(len)
+        let file = self.before(Call::SetLen)?;
+        self.by.change(Call::SetLen, &self.path, || file.set_len(len))
     }
     fn allocate(&self, len: u64) -> io::Result<bool> {
-        self.by.allocate(self.before(Call::Allocate)?, len)
+        self.by.allocate(&**self.before(Call::Allocate)?, &self.path, len)
     }
     fn sync_data(&self) -> io::Result<()> {
-        self.by.sync(self.before(Call::Sync)?)
+        self.by.sync(self.before(Call::Sync)?, &self.path)
     }
 }

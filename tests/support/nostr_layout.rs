@@ -6,6 +6,7 @@ use deedbook::engine::nostr::{Found, Segment};
 use deedbook::nostr::{Event, Id};
 use deedbook::storage::{Access, Memory, Storage};
 
+use super::plain::read_file;
 use super::skip;
 
 pub const PATH: &str = "/data.0.seg";
@@ -143,10 +144,7 @@ pub fn open(bytes: &[u8]) -> deedbook::Result<Segment> {
 
 /// The bytes of the segment's file.
 pub fn file(storage: &dyn Storage) -> Vec<u8> {
-    let file = storage.open(Path::new(PATH), Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
-    bytes
+    read_file(storage, Path::new(PATH))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -76,7 +76,7 @@ impl Between for Watching {
         Ok(read)
     }
 
-    fn sync(&self, file: &dyn File) -> io::Result<()> {
+    fn sync(&self, file: &Arc<dyn File>, _path: &Path) -> io::Result<()> {
         let synced = file.sync_data();
         (self.0)(if synced.is_ok() { Seen::Synced } else { Seen::NotSynced });
         synced

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use crate::support::common::skip;
 use crate::support::prelude::*;
+use crate::support::store::events::copy;
 
 fn vectors() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wal");
@@ -45,12 +46,10 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn copied(from: &Path) -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();
     let to = dir.path().join("log");
-    if from.is_file() {
-        fs::copy(from, &to).unwrap();
-        return (dir, to);
+    match from.is_file() {
+        true => drop(fs::copy(from, &to).unwrap()),
+        false => copy(from, &to),
     }
-    fs::create_dir(&to).unwrap();
-    files(from).iter().for_each(|(name, bytes)| fs::write(to.join(name), bytes).unwrap());
     (dir, to)
 }
 

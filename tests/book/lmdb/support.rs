@@ -10,6 +10,7 @@ pub use std::sync::Arc;
 
 pub use deedbook::book::lmdb::{Environment, Options, Report};
 pub use deedbook::book::{Book, Layout, Meta};
+use deedbook::storage::Disk;
 pub use deedbook::{Error, ErrorKind, Result};
 pub use deedbook::{Mode, book};
 use heed::types::Bytes;
@@ -18,7 +19,9 @@ pub use tempfile::TempDir;
 
 pub use crate::support::common::flips::flips;
 pub use crate::support::common::lmdb_pages::make;
+use crate::support::common::snapshot;
 pub use crate::support::common::watched::Watched;
+use crate::support::store::events::copy;
 
 pub type Event = (u32, Vec<u8>);
 
@@ -34,21 +37,15 @@ thread_local! {
 
 /// A copy of a golden file or directory for this test alone: a process opens an environment only once.
 pub fn data(name: &str) -> PathBuf {
-    fn copy(from: &Path, to: &Path) {
-        if from.is_file() {
-            fs::copy(from, to).unwrap();
-            return;
-        }
-        fs::create_dir(to).unwrap();
-        for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
-            copy(&entry.path(), &to.join(entry.file_name()));
-        }
-    }
     COPIES.with_borrow_mut(|copies| {
         let made = copies.entry(name.to_owned()).or_insert_with(|| {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join(name);
-            copy(&Path::new("tests/data/lmdb").join(name), &path);
+            let from = Path::new("tests/data/lmdb").join(name);
+            match from.is_dir() {
+                true => copy(&from, &path),
+                false => drop(fs::copy(from, &path).unwrap()),
+            }
             (dir, path)
         });
         made.1.clone()
@@ -101,14 +98,7 @@ pub fn deeds(path: &Path) -> Vec<(u64, Event)> {
 
 /// Every file below a directory, with its bytes.
 pub fn tree(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        match entry.is_dir() {
-            true => found.extend(tree(&entry)),
-            false => drop(found.insert(entry.clone(), fs::read(&entry).unwrap())),
-        }
-    }
-    found
+    snapshot(&Disk, dir)
 }
 
 pub fn refused<T: std::fmt::Debug>(result: Result<T>, kind: ErrorKind, says: &str) -> Error {

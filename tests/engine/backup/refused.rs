@@ -4,21 +4,16 @@ use deedbook::BackupOptions;
 
 use super::kinds::{KINDS, Kind};
 use super::{COPY, LOG, back_up, disk, on, read, write};
-use crate::support::plain::read_file;
+use crate::support::common::snapshot;
 use crate::support::prelude::*;
 
-/// All files below a directory, but those of the backup itself.
-fn files(sim: &Sim, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for name in sim.list(dir).unwrap_or_default() {
-        let path = dir.join(&name);
-        match sim.is_dir(&path) {
-            true => found.extend(files(sim, &path)),
-            false if ["lock", "backup", "damage"].iter().any(|own| name == *own) => {}
-            false => found.push((path.clone(), read_file(sim, &path))),
-        }
+/// A file, or all files below a directory, but those of the backup itself.
+fn files(sim: &Sim, path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    if !sim.is_dir(path) {
+        return [(path.to_owned(), read_file(sim, path))].into();
     }
-    found.sort();
+    let mut found = snapshot(sim, path);
+    found.retain(|path, _| ["lock", "backup", "damage"].iter().all(|own| !path.ends_with(own)));
     found
 }
 
@@ -44,8 +39,6 @@ fn a_damaged_source_leaves_the_last_backup_unchanged() {
         write(&sim, &kind, 1);
         // A byte in the middle of a payload of the new round.
         let all = files(&sim, Path::new(LOG));
-        let all =
-            if all.is_empty() { vec![(LOG.into(), read_file(&sim, Path::new(LOG)))] } else { all };
         // In slots, only the newest batch has a checksum.
         let needle = if kind.name == "slots" { b"1.4 " } else { b"1.1 " };
         let find = |bytes: &[u8]| bytes.windows(4).rposition(|part| part == needle);
@@ -57,12 +50,7 @@ fn a_damaged_source_leaves_the_last_backup_unchanged() {
                 damaged += 1;
             }
         }
-        assert!(
-            damaged > 0,
-            "{}: {:?}",
-            kind.name,
-            all.iter().map(|(path, _)| path).collect::<Vec<_>>()
-        );
+        assert!(damaged > 0, "{}: {:?}", kind.name, all.keys());
         for _ in 0..2 {
             let error = back_up(on(&sim)).expect_err(kind.name);
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error:?}", kind.name);
@@ -82,11 +70,6 @@ fn a_damaged_target_is_refused_and_stays_unchanged() {
         back_up(on(&sim)).unwrap();
         write(&sim, &kind, 1);
         let copy = files(&sim, Path::new(COPY));
-        let copy = if copy.is_empty() {
-            vec![(COPY.into(), read_file(&sim, Path::new(COPY)))]
-        } else {
-            copy
-        };
         for (path, bytes) in copy {
             if path.to_string_lossy().contains(".deedbook") || bytes.len() < 30 {
                 continue;

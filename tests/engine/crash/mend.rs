@@ -1,6 +1,6 @@
 //! Crashes during a repair.
 
-use crate::support::harness::files::{bytes_of, damage, log_bytes};
+use crate::support::harness::files::{damage, log_bytes};
 use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
 use crate::support::prelude::*;
 
@@ -42,7 +42,7 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &Subject) {
                     let saved =
                         names.iter().filter(|name| name.to_string_lossy().contains(".cut-"));
                     let saved: Vec<_> =
-                        saved.map(|name| bytes_of(&after, &beside.join(name))).collect();
+                        saved.map(|name| read_file(&after, &beside.join(name))).collect();
                     assert!(saved.contains(&whole[cut..].to_vec()), "{} saved", saved.len());
                     // The cut log is the new state: opening reports no missing records.
                     let log = subject.open(&after.kill(), MANUAL).unwrap();

@@ -3,7 +3,6 @@
 use std::sync::mpsc::channel;
 
 use crate::support::harness::config::Config;
-use crate::support::harness::files::bytes_of;
 use crate::support::harness::history::Run;
 use crate::support::harness::{ALWAYS, How, Log, MANUAL, Record, Subject};
 use crate::support::prelude::*;
@@ -161,7 +160,7 @@ fn readers_ignore_the_mark_of_another_log(subject: &Subject) {
         let records = reader.read_all().unwrap();
         let known = reader.durable().unwrap();
         let mark: PathBuf = subject.sidecar().join("mark");
-        let bytes = bytes_of(&foreign, &mark);
+        let bytes = read_file(&foreign, &mark);
         let file = disk.open(&mark, Access::Write).unwrap();
         file.set_len(0).unwrap();
         file.write_at(&bytes, 0).unwrap();

@@ -18,6 +18,8 @@ use deedbook::jobs::Transaction;
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
 use deedbook::wal::{self, Wal};
 
+use crate::support::store::events::copy;
+
 const FORMATS: &[&str] = &["book", "pier", "wal", "ledger", "store"];
 const THINGS: [&str; 4] = ["link", "fifo", "other kind", "huge"];
 /// Time limit of all calls with one thing at one place.
@@ -208,20 +210,6 @@ fn below(dir: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for path in below(from) {
-        let there = to.join(path.strip_prefix(from).unwrap());
-        match path.is_dir() {
-            true => fs::create_dir_all(there).unwrap(),
-            false => {
-                fs::create_dir_all(there.parent().unwrap()).unwrap();
-                fs::copy(&path, there).unwrap();
-            }
-        }
-    }
 }
 
 /// The visible state of every file outside the log.

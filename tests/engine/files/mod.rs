@@ -14,8 +14,8 @@ use deedbook::wal::Wal;
 
 use crate::support::common;
 use crate::support::prelude::*;
-use common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
-use common::{events, make, quickly, refused};
+use common::places::{KINDS, Mounted, is_root, mount, put_instead};
+use common::{events, make, quickly, refused, snapshot};
 
 // Promise: odd-files.
 #[test]
@@ -33,7 +33,7 @@ fn irregular_files_are_refused_as_metadata() {
             common::skip::skipped(&format!("could not make {kind:?} here"));
             continue;
         }
-        let before = listing(&other);
+        let before = snapshot(&Disk, &other);
         quickly(move || {
             let book = Book::append_to(&path).unwrap();
             book.meta().expect_err(kind);
@@ -41,7 +41,11 @@ fn irregular_files_are_refused_as_metadata() {
             assert_eq!(book.append(0, b"x").unwrap(), 4);
         });
         assert!(!fs::symlink_metadata(target).unwrap().is_file(), "{kind}: was replaced");
-        assert_eq!(listing(&other), before, "{kind}: something was written through the link");
+        assert_eq!(
+            snapshot(&Disk, &other),
+            before,
+            "{kind}: something was written through the link"
+        );
     }
 }
 

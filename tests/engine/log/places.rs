@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::log::{FORMATS, LARGE};
-use crate::support::common::places::{KINDS, Mounted, is_root, listing, mount, put_instead};
-use crate::support::common::{in_role, quickly};
+use crate::support::common::places::{KINDS, Mounted, is_root, mount, put_instead};
+use crate::support::common::{in_role, quickly, snapshot};
 use crate::support::formats::subject::refused;
 use crate::support::prelude::*;
 
@@ -33,9 +33,13 @@ fn with_each(
             continue;
         }
         let elsewhere = dir.path().join("other");
-        let before = listing(&elsewhere);
+        let before = snapshot(&Disk, &elsewhere);
         judge(kind, format, log);
-        assert_eq!(listing(&elsewhere), before, "{kind}: something was written through the link");
+        assert_eq!(
+            snapshot(&Disk, &elsewhere),
+            before,
+            "{kind}: something was written through the link"
+        );
     }
     if !skipped.is_empty() {
         crate::support::common::skip::skipped(&format!("could not make {skipped:?} here"));
@@ -173,13 +177,9 @@ fn a_removed_sidecar_lets_no_second_writer_in() {
 }
 
 /// The files of a directory, without the sidecar.
-fn files_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = paths
-        .filter(|path| path.is_file())
-        .map(|path| (path.clone(), fs::read(path).unwrap()))
-        .collect();
-    files.sort();
+fn files_in(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = snapshot(&Disk, dir);
+    files.retain(|path, _| path.parent() == Some(dir));
     files
 }
 
@@ -246,7 +246,7 @@ pub fn hold(format: &dyn Format, at: &At) {
 
 /// Reads work, a writer is refused, nothing changes.
 fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
-    let before = listing(dir);
+    let before = snapshot(&Disk, dir);
     let walk = format.read(at).unwrap().forward(None, None, false);
     assert!(walk.error.is_none() && walk.records.len() == 3, "{:?}", walk.error);
     assert!(format.verify(at, MANUAL).unwrap().ok());
@@ -256,7 +256,7 @@ fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
     }
     format.repair(at, MANUAL).unwrap_err();
     assert!(format.open(&At::disk(dir.join("new")), Mode::Create, MANUAL).is_err());
-    assert_eq!(listing(dir), before);
+    assert_eq!(snapshot(&Disk, dir), before);
 }
 
 // Promise: read-only-media.

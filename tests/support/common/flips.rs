@@ -29,7 +29,7 @@ impl Between for Flips {
         file.write_at(&changed, offset)
     }
 
-    fn allocate(&self, _file: &dyn File, _len: u64) -> io::Result<bool> {
+    fn allocate(&self, _file: &dyn File, _path: &Path, _len: u64) -> io::Result<bool> {
         Ok(false)
     }
 }

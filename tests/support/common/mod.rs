@@ -19,8 +19,7 @@ use std::sync::Arc;
 use deedbook::book::{Book, Deed, Options};
 use deedbook::report::{Repair, SalvageReport, VerifyReport};
 use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, Result};
-use deedbook::{Mode, OnCorrupt};
+use deedbook::{Durability, Mode, OnCorrupt};
 
 use super::formats::framing::Framing;
 use super::mix::mix;
@@ -124,15 +123,6 @@ pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
         }
     }
     (deeds, failed)
-}
-
-/// Deeds of a cursor, to its end.
-pub fn drain(mut cursor: deedbook::Cursor<deedbook::book::BookFormat>) -> Result<Vec<Deed>> {
-    let mut deeds = Vec::new();
-    while let Some(deed) = cursor.next()? {
-        deeds.push(deed.into_owned());
-    }
-    Ok(deeds)
 }
 
 /// The deeds without numbers.

@@ -43,20 +43,6 @@ fn put(kind: &str, path: &Path, elsewhere: &Path) -> bool {
     }
 }
 
-/// Paths and contents of all regular files.
-pub fn listing(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(listing(&path)),
-            false => found.push((path.clone(), fs::read(&path).unwrap())),
-        }
-    }
-    found.sort();
-    found
-}
-
 /// A file system in memory, until it is dropped.
 pub struct Mounted(pub PathBuf);
 

@@ -62,15 +62,15 @@ impl Between for Asking {
         }
     }
 
-    fn allocate(&self, _file: &dyn File, _len: u64) -> io::Result<bool> {
+    fn allocate(&self, _file: &dyn File, _path: &Path, _len: u64) -> io::Result<bool> {
         Ok(false)
     }
 
-    fn sync(&self, _file: &dyn File) -> io::Result<()> {
+    fn sync(&self, _file: &Arc<dyn File>, _path: &Path) -> io::Result<()> {
         Ok(())
     }
 
-    fn sync_dir(&self, _storage: &dyn Storage, dir: &Path) -> io::Result<()> {
+    fn sync_dir(&self, _storage: &Arc<dyn Storage>, dir: &Path) -> io::Result<()> {
         self.synced.lock().unwrap().insert(dir.to_path_buf());
         Ok(())
     }

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::Batch;
-use deedbook::book::{Book, Deed, Layout, Options};
+use deedbook::Result;
+use deedbook::book::{Book, Column, DeedRef, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{Repair, RepairReport, SalvageReport, VerifyReport};
-use deedbook::{Mode, Result};
 
 use super::range;
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, parts,
-    walk, walked,
+    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle,
+    methods_of_the_options, on_corrupt, parts, walk, walked,
 };
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 
@@ -45,6 +44,8 @@ impl BookFormat {
 }
 
 impl Format for BookFormat {
+    methods_of_the_options!(BookLog);
+
     fn name(&self) -> &'static str {
         if self.layout.is_some() { "book-slots" } else { "book" }
     }
@@ -59,26 +60,6 @@ impl Format for BookFormat {
 
     fn ordinal_after(&self, ordinal: u64, _payload_len: usize) -> u64 {
         ordinal + 1
-    }
-
-    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
-        Ok(Box::new(BookLog(self.options(at, how).open(&at.path, mode)?)))
-    }
-
-    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
-    }
-
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<VerifyReport> {
-        self.options(at, how).verify_part(part, |_, _| Ok(()))
-    }
-
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
-        self.options(at, how).salvage(&at.path, to)
-    }
-
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
-        self.options(at, how).repair(&at.path, may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -167,15 +148,8 @@ impl Log for BookLog {
     ) -> Result<Vec<Walk>> {
         let splits = self.0.splits(bytes, range(from, to))?;
         let options = self.0.options();
-        let read = |split: &deedbook::jobs::Split| {
-            drain(deedbook::book::Book::read_split(
-                split,
-                options,
-                range(from, to),
-                on_corrupt(skip),
-                true,
-            ))
-        };
+        let (within, skip) = (range(from, to), on_corrupt(skip));
+        let read = |split| drain(Book::read_split(split, options, within, skip, true));
         Ok(splits.iter().map(read).collect())
     }
 

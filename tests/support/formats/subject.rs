@@ -393,7 +393,43 @@ macro_rules! methods_of_the_handle {
     };
 }
 
-pub(crate) use {drained, methods_of_the_handle, walked};
+/// The methods that the options of a format have by the same names.
+macro_rules! methods_of_the_options {
+    ($log:ident) => {
+        fn open(&self, at: &At, mode: deedbook::Mode, how: How) -> Result<Box<dyn Log>> {
+            Ok(Box::new($log(self.options(at, how).open(&at.path, mode)?)))
+        }
+        fn verify_rest(
+            &self,
+            at: &At,
+            how: How,
+            intact: &[Split],
+        ) -> Result<deedbook::report::VerifyReport> {
+            self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
+        }
+        fn check_part(
+            &self,
+            part: &Split,
+            at: &At,
+            how: How,
+        ) -> Result<deedbook::report::PartReport> {
+            self.options(at, how).verify_part(part, |_, _| Ok(()))
+        }
+        fn salvage(&self, at: &At, to: &Path, how: How) -> Result<deedbook::report::SalvageReport> {
+            self.options(at, how).salvage(&at.path, to)
+        }
+        fn repair_as(
+            &self,
+            at: &At,
+            how: How,
+            may: deedbook::report::Repair,
+        ) -> Result<deedbook::report::RepairReport> {
+            self.options(at, how).repair(&at.path, may)
+        }
+    };
+}
+
+pub(crate) use {drained, methods_of_the_handle, methods_of_the_options, walked};
 
 /// The parts from a reader, up to the first error.
 pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>, Result<()>) {
@@ -405,11 +441,6 @@ pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>,
             Err(error) => return (got, Err(error)),
         }
     }
-}
-
-/// Whether the next intact record after a damage is proved to be the log's; `None`: unknown.
-pub fn next_proved(damage: &Damage) -> Option<bool> {
-    Some(damage.next_proved)
 }
 
 #[track_caller]

@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deedbook::Batch;
+use deedbook::Result;
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{Repair, RepairReport, SalvageReport, VerifyReport};
 use deedbook::storage::Storage;
-use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
-use deedbook::{Mode, Result};
+use deedbook::wal::{Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
 
 use super::range;
 use crate::support::formats::book::{number, payload, rows};
 use crate::support::formats::framing::{Framing, crc32c};
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, parts,
-    walk, walked,
+    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle,
+    methods_of_the_options, on_corrupt, parts, walk, walked,
 };
 
 /// One layout.
@@ -55,6 +54,8 @@ impl WalFormat {
 }
 
 impl Format for WalFormat {
+    methods_of_the_options!(WalLog);
+
     fn name(&self) -> &'static str {
         self.name
     }
@@ -80,26 +81,6 @@ impl Format for WalFormat {
 
     fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64 {
         ordinal + 8 + payload_len as u64
-    }
-
-    fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>> {
-        Ok(Box::new(WalLog(self.options(at, how).open(&at.path, mode)?)))
-    }
-
-    fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport> {
-        self.options(at, how).verify_rest(&at.path, intact, |_, _| Ok(()))
-    }
-
-    fn check_part(&self, part: &Split, at: &At, how: How) -> Result<VerifyReport> {
-        self.options(at, how).verify_part(part, |_, _| Ok(()))
-    }
-
-    fn salvage(&self, at: &At, to: &Path, how: How) -> Result<SalvageReport> {
-        self.options(at, how).salvage(&at.path, to)
-    }
-
-    fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport> {
-        self.options(at, how).repair(&at.path, may)
     }
 
     fn first_file(&self, path: &Path) -> PathBuf {
@@ -220,9 +201,7 @@ impl Log for WalLog {
     ) -> Result<Vec<Walk>> {
         let splits = self.0.splits(bytes, range(from.map(Lsn), to.map(Lsn)))?;
         let options = self.0.options();
-        let read = |split: &deedbook::jobs::Split| {
-            drain(deedbook::wal::Wal::read_split(split, options, on_corrupt(skip), true))
-        };
+        let read = |split| drain(Wal::read_split(split, options, on_corrupt(skip), true));
         Ok(splits.iter().map(read).collect())
     }
 

@@ -1,24 +1,17 @@
 //! A log's bytes on disk, as another program may change them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use deedbook::storage::sim::Sim;
 use deedbook::storage::{Access, Storage};
 
+use super::super::plain::read_file;
 use super::{Record, Subject};
-
-/// Every byte of a file.
-pub fn bytes_of(storage: &dyn Storage, path: &Path) -> Vec<u8> {
-    let file = storage.open(path, Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), bytes.len());
-    bytes
-}
 
 /// Every byte of a log, one file after the other.
 pub fn log_bytes(subject: &Subject, storage: &dyn Storage) -> Vec<u8> {
     let files = subject.files(storage);
-    files.iter().flat_map(|(path, _)| bytes_of(storage, path)).collect()
+    files.iter().flat_map(|(path, _)| read_file(storage, path)).collect()
 }
 
 /// The start of the last record in a log that ends at byte `end`.
@@ -69,7 +62,7 @@ pub fn copied(disk: &Sim) -> Sim {
                 dirs.push(path);
             } else {
                 let file = copy.create_new(&path, 0o600).unwrap();
-                file.write_at(&bytes_of(disk, &path), 0).unwrap();
+                file.write_at(&read_file(disk, &path), 0).unwrap();
             }
         }
     }

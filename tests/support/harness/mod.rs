@@ -25,6 +25,8 @@ use deedbook::storage::sim::Sim;
 use deedbook::storage::{Memory, Storage};
 use deedbook::{Error, ErrorKind, Mode, Recovery, Result};
 
+use super::plain::read_file;
+
 #[allow(unused_imports)] // not in every program
 pub use crate::support::crashes::{cuts as states, worst};
 #[allow(unused_imports)]
@@ -181,7 +183,7 @@ impl Subject {
         let (end, len) = (log.end().unwrap() as usize, |event: &Event| event.1.len() as u64);
         let records: u64 = events.iter().map(|event| format.framing_bytes() + len(event)).sum();
         log.close().unwrap();
-        let bytes = files::bytes_of(&*at.storage, &format.first_file(&at.path));
+        let bytes = read_file(&*at.storage, &format.first_file(&at.path));
         bytes[end - records as usize..end].to_vec()
     }
 

@@ -3,14 +3,15 @@
 //! A log that needs the promise then loses acknowledged records, or is refused after a power cut. If no state fails,
 //! the log does not need the promise, or no test shows the need.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{Access, File, FileId, LockAttempt, Storage};
+use deedbook::storage::{File, Storage};
+
+use crate::support::around::{Around, Between};
 
 /// How the disk breaks the promise for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl fmt::Display for Made {
 }
 
 /// The names that people give to files and directories.
-pub type Kinds = Arc<dyn Fn(&Path) -> String + Send + std::marker::Sync>;
+pub type Kinds = Arc<dyn Fn(&Path) -> String + Send + Sync>;
 
 /// A storage that breaks the promise of a call. Clones are the same.
 #[derive(Clone)]
@@ -65,7 +66,6 @@ pub struct Mutated {
     shared: Arc<Mutex<Shared>>,
 }
 
-#[derive(Debug)]
 struct Shared {
     operation: usize,
     doing: &'static str,
@@ -73,20 +73,10 @@ struct Shared {
     dead: bool,
     at: At,
     /// A sync that the next call overtakes.
-    late: Option<Sync>,
+    late: Option<Late>,
 }
 
-#[derive(Debug)]
-enum Sync {
-    File(Arc<dyn File>),
-    Dir(Sim, PathBuf),
-}
-
-struct MutatedFile {
-    file: Arc<dyn File>,
-    of: String,
-    by: Mutated,
-}
+type Late = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 impl Mutated {
     /// The disk, which mutates the call with the number.
@@ -119,7 +109,7 @@ impl Mutated {
     pub fn storage(&self) -> Arc<dyn Storage> {
         self.shared().dead = false;
         self.doing(if self.made().is_empty() { "create" } else { "open" });
-        Arc::new(self.clone())
+        Arc::new(Around::on(self.disk.clone(), self.clone()))
     }
 
     /// The calls so far.
@@ -128,14 +118,14 @@ impl Mutated {
     }
 
     /// Count a call; returns the call's mutation and the overtaken sync.
-    fn count(&self, call: Call, of: String) -> io::Result<(Option<Mutation>, Option<Sync>)> {
+    fn count(&self, call: Call, path: &Path) -> io::Result<(Option<Mutation>, Option<Late>)> {
         let mut shared = self.shared();
         let Shared { operation, doing, dead, .. } = *shared;
         if dead {
             return Err(io::Error::other("the process is dead"));
         }
         let number = shared.made.len();
-        shared.made.push(Made { operation, doing, call, of });
+        shared.made.push(Made { operation, doing, call, of: (self.kinds)(path) });
         let meets = |at: usize, mutation| match mutation {
             Mutation::DropAll => at <= number && shared.made[at] == shared.made[number],
             _ => at == number,
@@ -153,115 +143,43 @@ impl Mutated {
         done
     }
 
+    fn sync_at(
+        &self,
+        call: Call,
+        path: &Path,
+        sync: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let (mutation, overtaken) = self.count(call, path)?;
+        match mutation {
+            Some(Mutation::DropAll | Mutation::Drop) => {}
+            Some(_) => self.shared().late = Some(Box::new(sync)),
+            None => self.lives(sync())?,
+        }
+        overtaken.map_or(Ok(()), |sync| self.lives(sync()))
+    }
+}
+
+impl Between for Mutated {
     fn change<T>(
         &self,
         call: Call,
-        of: String,
+        path: &Path,
         change: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        let (mutation, overtaken) = self.count(call, of)?;
+        let (mutation, overtaken) = self.count(call, path)?;
         if mutation == Some(Mutation::Lose) {
             self.disk.inject(Fault::once(1, What::Lie).of(call));
         }
         let changed = self.lives(change());
-        overtaken.map_or(Ok(()), |sync| self.lives(sync.carry_out()))?;
+        overtaken.map_or(Ok(()), |sync| self.lives(sync()))?;
         changed
     }
-
-    fn sync(&self, call: Call, of: String, sync: Sync) -> io::Result<()> {
-        let (mutation, overtaken) = self.count(call, of)?;
-        match mutation {
-            Some(Mutation::DropAll | Mutation::Drop) => {}
-            Some(_) => self.shared().late = Some(sync),
-            None => self.lives(sync.carry_out())?,
-        }
-        overtaken.map_or(Ok(()), |sync| self.lives(sync.carry_out()))
+    fn sync(&self, file: &Arc<dyn File>, path: &Path) -> io::Result<()> {
+        let file = file.clone();
+        self.sync_at(Call::Sync, path, move || file.sync_data())
     }
-
-    fn file(&self, file: Box<dyn File>, path: &Path) -> Box<dyn File> {
-        Box::new(MutatedFile { file: file.into(), of: (self.kinds)(path), by: self.clone() })
-    }
-}
-
-impl fmt::Debug for Mutated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mutated")
-    }
-}
-
-impl fmt::Debug for MutatedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.file.fmt(f)
-    }
-}
-
-impl Sync {
-    fn carry_out(&self) -> io::Result<()> {
-        match self {
-            Self::File(file) => file.sync_data(),
-            Self::Dir(disk, dir) => disk.sync_dir(dir),
-        }
-    }
-}
-
-impl Storage for Mutated {
-    fn open(&self, path: &Path, access: Access) -> io::Result<Box<dyn File>> {
-        Ok(self.file(self.disk.open(path, access)?, path))
-    }
-    fn create_new(&self, path: &Path, mode: u32) -> io::Result<Box<dyn File>> {
-        let create = || self.disk.create_new(path, mode);
-        Ok(self.file(self.change(Call::Create, (self.kinds)(path), create)?, path))
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.change(Call::CreateDir, (self.kinds)(path), || self.disk.create_dir(path))
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.change(Call::Rename, (self.kinds)(to), || self.disk.rename(from, to))
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.change(Call::Remove, (self.kinds)(path), || self.disk.remove(path))
-    }
-    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        self.change(Call::Remove, (self.kinds)(dir), || self.disk.remove_dir(dir))
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.list(dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        self.disk.is_dir(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let sync = Sync::Dir(self.disk.clone(), dir.to_path_buf());
-        self.sync(Call::SyncDir, (self.kinds)(dir), sync)
-    }
-    fn lock(&self, path: &Path, sign: bool) -> io::Result<LockAttempt> {
-        self.disk.lock(path, sign)
-    }
-}
-
-impl File for MutatedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn id(&self) -> io::Result<FileId> {
-        self.file.id()
-    }
-    fn is_unlinked(&self) -> io::Result<bool> {
-        self.file.is_unlinked()
-    }
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        self.by.change(Call::Write, self.of.clone(), || self.file.write_at(buf, offset))
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.by.change(Call::SetLen, self.of.clone(), || self.file.set_len(len))
-    }
-    fn allocate(&self, len: u64) -> io::Result<bool> {
-        self.by.change(Call::Allocate, self.of.clone(), || self.file.allocate(len))
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        self.by.sync(Call::Sync, self.of.clone(), Sync::File(self.file.clone()))
+    fn sync_dir(&self, storage: &Arc<dyn Storage>, dir: &Path) -> io::Result<()> {
+        let (storage, of) = (storage.clone(), dir.to_path_buf());
+        self.sync_at(Call::SyncDir, dir, move || storage.sync_dir(&of))
     }
 }

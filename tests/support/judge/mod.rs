@@ -11,7 +11,7 @@ use deedbook::{Error, ErrorKind};
 use crate::support::formats::framing::Parsed;
 use crate::support::formats::oracle::{Answer, Piece, Stretch};
 use crate::support::formats::specimen::{Beside, Files, Specimen};
-use crate::support::formats::subject::{At, Log, Record, Walk, next_proved};
+use crate::support::formats::subject::{At, Log, Record, Walk};
 use crate::support::formats::views::WRITTEN;
 use crate::support::judge::tally::attempt;
 
@@ -122,9 +122,7 @@ impl Case<'_> {
             let Some(next) = damage.next_intact else { continue };
             let piece = answer.given().find(|piece| piece.at as u64 == next);
             let piece = piece.unwrap_or_else(|| panic!("{}: {damage:?}", what()));
-            if let Some(proved) = next_proved(damage) {
-                assert_eq!(proved, piece.proved, "{}: {damage:?}", what());
-            }
+            assert_eq!(damage.next_proved, piece.proved, "{}: {damage:?}", what());
         }
         let reported = skipped.damages.iter().filter(|damage| damage.next_intact.is_some()).count();
         let after = |stretch: &&Stretch| answer.given().any(|piece| Some(piece.at) == stretch.next);

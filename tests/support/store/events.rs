@@ -10,13 +10,14 @@ use deedbook::nostr::{
     Outcome, StoredEvent,
 };
 use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Memory, Storage};
+use deedbook::storage::{Memory, Storage};
 use deedbook::{Mode, OnCorrupt};
 
 pub use super::nostr_keys;
 use super::nostr_keys::sealed;
 
 pub use super::super::mix::mix;
+use super::super::plain::read_file;
 
 /// Options for small files on some file system, with an index in memory.
 pub fn on_storage(storage: Arc<dyn Storage>) -> Options {
@@ -189,13 +190,7 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
 }
 
 pub fn read(disk: &Sim, path: &str) -> Vec<u8> {
-    let file = disk.open(Path::new(path), Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    let mut done = 0;
-    while done < bytes.len() {
-        done += file.read_at(&mut bytes[done..], done as u64).unwrap();
-    }
-    bytes
+    read_file(disk, Path::new(path))
 }
 
 pub fn write(disk: &Sim, path: &str, bytes: &[u8]) {

@@ -4,7 +4,6 @@ use deedbook::Result;
 use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
 
 use crate::support::formats::wal::read_all;
-use crate::support::harness::files::bytes_of;
 use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
 use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst};
 use crate::support::prelude::*;
@@ -150,7 +149,7 @@ fn restored_segments_below_the_head_are_removed() {
             let back = gone.iter().enumerate().filter(|(at, _)| pick >> (at % 6) & 1 == 1);
             for (_, index) in back {
                 let path = Path::new("/log").join(segment_name(**index));
-                let bytes = bytes_of(&before, &path);
+                let bytes = read_file(&before, &path);
                 disk.create_new(&path, 0o600).unwrap().write_at(&bytes, 0).unwrap();
             }
             assert_eq!(subject.peek(&disk).unwrap(), expected);
