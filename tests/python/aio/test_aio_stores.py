@@ -15,12 +15,10 @@ import pytest
 
 from aio_kinds import HANDLES, PATIENCE, Witness, note, own_threads, until
 from deedbook import (
-    ClosedError,
     Durability,
     EventStore,
     InvalidArgumentError,
     Ledger,
-    TooLargeError,
 )
 from deedbook.aio import AsyncEventStore, AsyncLedger
 from deedbook.http import AsyncSender
@@ -58,23 +56,6 @@ async def test_ledger_calls_that_block_run_in_a_thread(path: Path, durability: A
         assert not await ledger.has_data()
     assert not own_threads() and witness.plain.closed
     assert witness.in_loop() == {"try_append"}
-
-
-def test_an_append_in_the_loop_is_one_write(path: Path) -> None:
-    """An append that needs more than one write is refused, and changes nothing."""
-    with Ledger.open(path, "a", batch_records=3) as ledger:
-        assert not ledger.try_append(b"0"), "there is no file yet"
-        ledger.append(b"0")
-        assert ledger.try_append(b"1")
-        assert not ledger.try_append(b"2"), "it would finish the file"
-        for wrong, error in ((b"", InvalidArgumentError), (b"x" * (1 << 20) + b"x", TooLargeError)):
-            with pytest.raises(error):
-                ledger.try_append(wrong)
-        with pytest.raises(TypeError):
-            ledger.try_append("text")  # type: ignore[arg-type]
-    with pytest.raises(ClosedError):
-        ledger.try_append(b"4")
-    assert numbers(path) == [0, 1]
 
 
 @pytest.mark.parametrize("durability", ["always", timedelta(milliseconds=1)])

@@ -5,37 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import AlreadyExistsError, Book, MissingError
+from deedbook import Book
 from logs import snapshot
 
 pytestmark = pytest.mark.promise("panic")
-
-
-def test_verifying_a_missing_log_is_an_error(path: Path) -> None:
-    for mend in (Book.verify, Book.repair, lambda path: Book.salvage(path, path / "new")):
-        with pytest.raises(MissingError):
-            mend(path)
-        assert not path.exists()
-
-
-@pytest.mark.parametrize("keep_numbers", [False, True])
-def test_salvage_copies_what_is_intact(
-    make_book, damaged, tmp_path: Path, keep_numbers: bool
-) -> None:
-    source, target = make_book(damaged), tmp_path / "new"
-    report = Book.salvage(source, target, keep_numbers=keep_numbers)
-    assert (report.records, report.renumbered) == (2, not keep_numbers)
-    assert report.stubs == ([2] if keep_numbers else [])
-    assert [damage.offset for damage in report.damages] == [43]
-    if not keep_numbers:
-        first, second = report.runs
-        assert (first.source_ordinal, first.ordinal, first.records) == (1, 1, 1)
-        assert (second.source_ordinal, second.ordinal, second.source_offset) == (3, 2, 70)
-    stubs = [b"\x02"] if keep_numbers else []
-    assert [deed.jam for deed in Book.open(target)] == [b"one", *stubs, b"three"]
-    assert snapshot(source) == {"book.log": damaged}
-    with pytest.raises(AlreadyExistsError):
-        Book.salvage(source, target)
 
 
 @pytest.fixture

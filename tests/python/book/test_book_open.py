@@ -7,20 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from deedbook import AlreadyExistsError, Book, ClosedError, Durability, InvalidArgumentError
+from deedbook import AlreadyExistsError, Book, ClosedError, InvalidArgumentError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
-
-
-def test_mode_a_creates_or_reopens_and_x_creates(path: Path) -> None:
-    for last in (1, 2):
-        with Book.open(path, "a") as book:
-            assert (book.append(b"deed"), book.mode) == (last, "a")
-    with pytest.raises(AlreadyExistsError):
-        Book.open(path, "x")
-    assert len(Book.open(path)) == 2
-    with Book.open(path.with_name("new"), "x") as book:
-        assert book.mode == "x"
 
 
 @pytest.mark.parametrize(
@@ -41,24 +30,6 @@ def test_words_outside_the_domain_are_refused(path: Path, wrong: dict[str, objec
     with pytest.raises(InvalidArgumentError):
         Book.open(path, **{"mode": "a", **wrong})  # type: ignore[arg-type]
     assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    "durability", ["always", timedelta(milliseconds=50), Durability.bytes(4096), "manual", "none"]
-)
-def test_the_durability_is_told_as_it_was_given(path: Path, durability: str) -> None:
-    with Book.create(path, durability=durability) as book:
-        assert book.durability == durability
-
-
-def test_book_properties_match_empty_and_filled_books(path: Path) -> None:
-    with Book.create(path, epoch=100) as book:
-        assert (book.bounds, book.epoch, book.last, book.end, len(book)) == (None, 100, 100, 16, 0)
-        assert book.append(b"deed") == 101
-        assert (book.bounds, book.epoch, book.last, book.end) == ((101, 101), 100, 101, 44)
-        assert (book.layout, book.durability, book.closed) == ("packed", "always", False)
-    assert (path / "book.log").stat().st_size == 44, "what was reserved is cut by close"
-    assert Book.open(path).bounds == (101, 101)
 
 
 def test_the_repr_names_path_state_and_mode(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import json
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,6 @@ from deedbook import (
     ReadOnlyError,
 )
 from deedbook._formats import detect
-from deedbook.reports import Epoch
 from positions import span
 from shell import outputs as deedbook_cli
 
@@ -112,10 +110,6 @@ def test_epochs_are_plain_values(zod: Path) -> None:
     assert last.path == str(log_of(zod) / "0i5")
     assert (last.layout, last.verdict) == ("packed", "clean")
     assert last.bytes == (log_of(zod) / "0i5" / "book.log").stat().st_size
-    assert pickle.loads(pickle.dumps(epochs)) == epochs
-    assert json.loads(json.dumps(last.to_dict()))["bounds"] == [6, 9]
-    assert repr(last).startswith("Epoch(number=5, ")
-    assert Epoch(**last.to_dict()) == last
 
 
 def test_handles_end_as_those_of_other_formats(zod: Path) -> None:

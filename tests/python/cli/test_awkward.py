@@ -199,21 +199,8 @@ def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
         assert main(["export", "-q", str(tmp_path / "log"), "-o", str(out), *flag]) == 0
         with out.open(newline="", encoding="utf-8") as file:
             assert [row["payload"] for row in csv.DictReader(file)] == wanted
-    assert (
-        main(
-            [
-                "export",
-                "-q",
-                str(tmp_path / "log"),
-                "-o",
-                str(out),
-                "--csv-safe",
-                "--format",
-                "jsonl",
-            ]
-        )
-        == 2
-    )
+    words = ("--csv-safe", "--format", "jsonl")
+    assert main(["export", "-q", str(tmp_path / "log"), "-o", str(out), *words]) == 2
 
 
 @posix

@@ -6,8 +6,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -20,7 +18,7 @@ from deedbook import _formats as formats
 from deedbook._system.compressed import zstd
 from line_files import has_zstd
 from log_bytes import flip
-from shell import complaint, deedbook, environment, json_lines, ok, outputs
+from shell import complaint, deedbook, json_lines, ok, outputs
 
 LINES = b"".join(b'{"n":%d}\n' % number for number in range(1000, 1200))
 
@@ -81,73 +79,6 @@ def begin_of(log: Path, number: int) -> int:
 
 # -- a format is a single entry -------------------------------------------------------------------
 
-TOY = """
-import os, sys
-import deedbook._formats as formats
-from deedbook import Wal
-
-class ToyLog:
-    # A log of this format is a directory with a file `toy`, which is a single-file WAL.
-    @staticmethod
-    def open(path, mode="r", **options):
-        if mode != "r":
-            os.makedirs(path, exist_ok=True)
-            options["single_file"] = True
-        return Wal.open(os.path.join(path, "toy"), mode, **options)
-    @staticmethod
-    def verify(path, **options):
-        return Wal.verify(os.path.join(path, "toy"), **options)
-    @staticmethod
-    def repair(path, **options):
-        return Wal.repair(os.path.join(path, "toy"), **options)
-    @staticmethod
-    def salvage(source, target, **options):
-        os.mkdir(target)
-        source, target = os.path.join(source, "toy"), os.path.join(target, "toy")
-        return Wal.salvage(source, target, **options)
-
-class Toy(type(formats.WAL)):
-    name, title, noun, log, create_options = "toy", "toy log", "brick", ToyLog, ()
-
-# Answers for the core, which would have the rule of the format.
-def with_toy(ask):
-    def answer(path, base=None):
-        is_toy = os.path.exists(os.path.join(path, "toy"))
-        return ("toy", False, None) if is_toy else ask(path, base)
-    return answer
-
-formats._detect, formats._require = with_toy(formats._detect), with_toy(formats._require)
-formats.FORMATS += (Toy(),)
-from deedbook._cli import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_a_further_format_is_one_entry(tmp_path: Path) -> None:
-    def toy(*args: object, code: int = 0, stdin: bytes = b"") -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", TOY, *map(str, args)],
-            input=stdin,
-            capture_output=True,
-            env=environment(),
-        )
-        assert done.returncode == code, done.stderr
-        return done.stdout.decode() + done.stderr.decode()
-
-    path, book = tmp_path / "toys", tmp_path / "book"
-    assert "appended 3 bricks" in toy("append", "--format", "toy", path, stdin=b"1\n2\n3\n")
-    assert "appended 1 brick " in toy("append", path, stdin=b"4\n")
-    assert "holds a toy log" in toy("append", "--format", "book", path, code=2)
-    assert "for books (--format book)" in toy("append", path, "--resume", code=2)
-    assert toy("cat", path, "--raw") == "1\n2\n3\n4\n"
-    assert "toy log" in toy("info", path)
-    facts = json.loads(toy("info", path, "--json"))
-    assert (facts["format"], facts["records"], facts["bytes"]) == ("toy", 4, 36)
-    assert ": ok, 4 bricks" in toy("verify", path)
-    assert "copied 4 bricks" in toy("salvage", path, tmp_path / "copy")
-    assert "nothing to repair" in toy("repair", path)
-    assert "appended 1 deed" in toy("append", book, stdin=b"1\n")  # still the default
-
 
 def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
     facts = json.loads(ok("info", log, "--json"))
@@ -196,28 +127,6 @@ def test_what_was_saved_is_recognised(kind: Kind, log: Path, saved: Path) -> Non
     for args in (["retain", "--to", "0"], ["retain", "--consumed"], ["consumers"]):
         assert "the saved end of a" in complaint(deedbook(*args, saved), 2)
     assert kind.saved(log) == [saved]
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("book.log.cut-4096", ("book", True, 4096)),
-        ("book.log.cut-4096.2", ("book", True, 4096)),
-        ("log.cut-4096", ("wal", True, 4096)),
-        ("log.cut-0.17", ("wal", True, 0)),
-        ("events.wal.cut-9", ("wal", True, 9)),
-        (f"{7:020d}.wal.cut", ("wal", True, None)),
-        (f"{7:020d}.wal.cut.2", ("wal", True, None)),
-        ("events.cutting", ("wal", False, None)),
-        ("book.log.cut", ("wal", False, None)),
-    ],
-)
-def test_saved_files_are_known_by_their_names(
-    tmp_path: Path, name: str, said: tuple[str, bool, int | None]
-) -> None:
-    (tmp_path / name).write_bytes(b"x" * 100)
-    found = formats.require(tmp_path / name)
-    assert (found.format.name, found.saved, found.saved_offset) == said
 
 
 def test_what_was_saved_is_described_printed_and_salvaged(

@@ -185,9 +185,8 @@ def test_progress_bar_shows_percentage_and_disappears() -> None:
 
 
 EAGER = (
-    "import sys\nfrom deedbook._cli import main\n"
-    "from deedbook._cli.terminal import progress\nprogress.REDRAW_SECONDS = 0\n"
-    "sys.exit(main(sys.argv[1:]))\n"
+    "import sys\nfrom deedbook._cli import main\nfrom deedbook._cli.terminal import progress\n"
+    "progress.REDRAW_SECONDS = 0\nsys.exit(main(sys.argv[1:]))\n"
 )
 """The command with a bar that is redrawn at each step."""
 

@@ -283,29 +283,6 @@ def test_drain_waits_for_the_last_batch_of_others(tmp_path: Path) -> None:
     assert [records for _, records in run.sent] == [events(1)]
 
 
-def test_leftover_worker_ends_and_keeps_its_order(tmp_path: Path) -> None:
-    run = Run(store_of(events(2), batch_records=1), tmp_path)
-    first = run.flow.worker()
-    run.drive(first, until=Send)
-    run.flow.stop()
-    assert [step.batch.count for step in run.flow.release()] == [1]
-    run.flow.open(patient=True)
-    second = run.flow.worker()
-    assert second.send(None) == Wait(None) and not run.drive(run.flow.once())
-    with pytest.raises(StopIteration):
-        first.send(Answer(503, {"retry-after": "30"}))
-    run.flow.close(float("inf"))
-    assert run.drive(second) and [records for _, records in run.sent] == [[e] for e in events(2)]
-
-
-def test_a_deadline_ends_a_wait_that_is_longer(tmp_path: Path) -> None:
-    store = store_of(events(1))
-    run = Run(store, tmp_path, [503] * 9, policy=Policy(delay_seconds=4))
-    run.flow.close(run.clock.now + 10)
-    assert not run.drive(run.flow.worker())
-    assert run.waits == [4] and store.has_data(), "the second delay would end after the deadline"
-
-
 @pytest.mark.parametrize("answer", [200, 406])
 def test_answer_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> None:
     store = store_of(events(2), batch_records=1)

@@ -1,6 +1,5 @@
 """Events of a store as Arrow columns, and its parts, in Python."""
 
-import pickle
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import deedbook  # noqa: E402
 from deedbook import EventStore, InvalidArgumentError  # noqa: E402
-from deedbook.jobs import Split  # noqa: E402
-from nostr_events import AUTHOR, EVENTS, made  # noqa: E402
+from nostr_events import EVENTS, made  # noqa: E402
 from this_process import counts_during  # noqa: E402
 
 
@@ -96,22 +94,6 @@ def test_wrong_batch_options_are_refused_by_name(store: EventStore) -> None:
     for ask in (store.batches, store.splits, store.__arrow_c_stream__):
         with pytest.raises(deedbook.ClosedError):
             ask()
-
-
-def test_store_splits_together_cover_the_store(store: EventStore) -> None:
-    parts = store.splits(8 * 4096)
-    assert len(parts) > 3 and all(part.format == "nostr" for part in parts)
-    again = pickle.loads(pickle.dumps(parts))
-    assert again == parts and eval(repr(parts[1]), {"Split": Split}) == parts[1]
-    assert [row for part in again for row in rows(part.batches())] == walked(store)
-    with EventStore.open(store.path) as reader:
-        assert reader.splits(8 * 4096) == parts
-    ours = [row for part in parts for row in rows(part.batches(filter={"authors": [AUTHOR]}))]
-    assert len(ours) == len(TAGS)
-    store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
-    assert store.compact(0).segments == [0]
-    with pytest.raises(deedbook.MissingError, match=r"data\.0\.seg"):
-        parts[0].batches()
 
 
 def test_a_batch_is_made_without_the_gil(store: EventStore) -> None:

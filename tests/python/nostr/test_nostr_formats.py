@@ -48,17 +48,6 @@ def test_store_is_detected_by_segments_and_opens_generically(store: Path) -> Non
         deedbook.open(store)
 
 
-def test_info_and_verify_take_a_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(store.parent)
-    facts = json.loads(ok("info", "--json", store))
-    assert (facts["format"], facts["records"], facts["segments"]) == ("nostr", 5, 1)
-    shown = ok("verify", "--json", store.name)
-    assert (json.loads(shown)["live"], json.loads(shown)["path"]) == (5, store.name)
-    flip(store / "data" / "segments" / "data.0.seg", 2 * 4096 + 60)
-    found = run("verify", store)
-    assert found.returncode == 1 and b"segment 0, bytes 8,192..12,288: checksum" in found.stdout
-
-
 def test_cat_prints_the_events(store: Path) -> None:
     lines = ok("cat", store).splitlines()
     assert [line.partition("\t")[0] for line in lines] == [f"0:{4096 * n}" for n in range(1, 6)]
