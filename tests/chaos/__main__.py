@@ -1,11 +1,10 @@
 """A trial of the pipeline: ``python -m chaos DIRECTORY --kills 20``, in ``tests``."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from chaos.kills.chaos import Kill
@@ -40,7 +39,7 @@ def main() -> int:
     except (TrialError, Error, OSError) as error:
         print(f"chaos: {error}", file=sys.stderr)
         return 2
-    (trial.directory / "trial.json").write_text(json.dumps(ended.to_dict(), indent=1) + "\n")
+    (trial.directory / "trial.json").write_text(json.dumps(asdict(ended), indent=1) + "\n")
     for one in ended.checks:
         print(f"{'ok    ' if one.ok else 'FAILED'} {one.name}: {one.expected}; found {one.found}")
     for reason in ended.not_tried:

@@ -4,12 +4,10 @@ The checks share no code with the pipeline except the paths. The producers' note
 the inputs, the core reads the logs, and pyarrow reads the tables.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import zip_longest
 from pathlib import Path
@@ -20,18 +18,9 @@ import pyarrow as pa
 from chaos.follow import Followed
 from chaos.home import DELAY_SECONDS, SILVER, WINDOW_SECONDS, Home, Source
 from chaos.inputs.events import REASONS, judge
-from chaos.inputs.notes import (
-    Note,
-    digest,
-    expected_file,
-    json_lines,
-    lines_of_files,
-    notes_of,
-)
+from chaos.inputs.notes import Note, digest, expected_file, json_lines, lines_of_files, notes_of
 from chaos.tables import Bronze, bronze_of, files_by_plan, plans_of, rows_of
 from deedbook import Ledger, Wal
-
-__all__ = ["Check", "check", "input_of"]
 
 COLUMNS: Final = ("id", "pubkey", "created_at", "kind", "tags", "content", "sig")
 Place = tuple[str, str, str]
@@ -46,10 +35,6 @@ class Check:
     ok: bool
     expected: Any
     found: Any
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for JSON."""
-        return asdict(self)
 
 
 def check(home: Home, followed: Sequence[Followed] = ()) -> list[Check]:

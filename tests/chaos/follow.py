@@ -1,14 +1,11 @@
-"""A follower of bronze: a reader that notes each record as it arrives.
+"""A follower of bronze notes each new record.
 
 The log must keep every noted record forever, whatever process is killed: `chaos.check` compares the
 notes with the log. A follower that starts again reads from the first record on, and compares the
 log with its earlier notes.
 """
 
-from __future__ import annotations
-
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +14,6 @@ from typing import Final, TypeVar
 from chaos.home import Home, Source
 from chaos.inputs.notes import JsonLines, digest, json_lines
 from deedbook import Book, Error, MissingError, Wal
-
-__all__ = ["Followed", "follow"]
 
 _POLL_SECONDS: Final = 0.25
 
@@ -36,15 +31,12 @@ class Followed:
     """The error that ended the follower early: a changed record, or damage."""
 
 
-def follow(home: Home, stop: threading.Event, idle_seconds: float | None = None) -> list[Followed]:
-    """Follow all bronze logs until ``stop`` is set, or for ``idle_seconds`` without a record.
-
-    Logs may appear later.
-    """
+def follow(home: Home, stop: threading.Event) -> list[Followed]:
+    """Follow all bronze logs until ``stop`` is set. Logs may appear later."""
     found: dict[str, Followed] = {}
 
     def run(source: Source) -> None:
-        found[source.name] = _follow(source, home, stop, idle_seconds)
+        found[source.name] = _follow(source, home, stop)
 
     threads = [threading.Thread(target=run, args=(source,)) for source in home.sources]
     for thread in threads:
@@ -59,9 +51,7 @@ def follow(home: Home, stop: threading.Event, idle_seconds: float | None = None)
     return [found[source.name] for source in home.sources]
 
 
-def _follow(
-    source: Source, home: Home, stop: threading.Event, idle_seconds: float | None
-) -> Followed:
+def _follow(source: Source, home: Home, stop: threading.Event) -> Followed:
     file = home.follower(source.name)
     count = noted = 0
     error = None
@@ -69,8 +59,7 @@ def _follow(
         with JsonLines(file) as notes:
             before = list(json_lines(file))
             noted = len(before)
-            idle = _Idle(stop, idle_seconds)
-            for position, payload in _READERS[source.bronze](home.bronze(source.name), idle):
+            for position, payload in _READERS[source.bronze](home.bronze(source.name), stop):
                 note = {"sha256": digest(payload), "position": position}
                 if count >= noted:
                     notes.add([note], sync=False)
@@ -83,65 +72,45 @@ def _follow(
     return Followed(source.name, max(count, noted), error)
 
 
-class _Idle:
-    """Decides when to end: at the stop, or after ``seconds`` without a record."""
-
-    def __init__(self, stop: threading.Event, seconds: float | None) -> None:
-        self._stop = stop
-        self._seconds = seconds
-        self._last = time.monotonic()
-
-    def came(self) -> None:
-        self._last = time.monotonic()
-
-    def ends(self, wait: bool = False) -> bool:
-        if wait:
-            self._stop.wait(_POLL_SECONDS)
-        idle = time.monotonic() - self._last
-        return self._stop.is_set() or (self._seconds is not None and idle >= self._seconds)
-
-
-def _read_book(path: Path, idle: _Idle) -> Iterator[Seen]:
-    book = _opened(lambda: Book.open(path), idle)
+def _read_book(path: Path, stop: threading.Event) -> Iterator[Seen]:
+    book = _opened(lambda: Book.open(path), stop)
     if book is None:
         return
     with book:
         at = book.epoch + 1
-        while not idle.ends():
+        while not stop.is_set():
             for deed in book.follow(at, timeout=_POLL_SECONDS):
                 at += 1
-                idle.came()
                 yield deed.event or 0, deed.payload
-                if idle.ends():
+                if stop.is_set():
                     return
 
 
-def _read_wal(path: Path, idle: _Idle) -> Iterator[Seen]:
-    wal = _opened(lambda: Wal.open(path), idle)
+def _read_wal(path: Path, stop: threading.Event) -> Iterator[Seen]:
+    wal = _opened(lambda: Wal.open(path), stop)
     if wal is None:
         return
     with wal:
         at = wal.head
-        while not idle.ends():
+        while not stop.is_set():
             for record in wal.follow(at, timeout=_POLL_SECONDS):
                 at = record.next_lsn
-                idle.came()
                 yield record.lsn, record.payload
-                if idle.ends():
+                if stop.is_set():
                     return
 
 
-_READERS: Final[dict[str, Callable[[Path, _Idle], Iterator[Seen]]]] = {
+_READERS: Final[dict[str, Callable[[Path, threading.Event], Iterator[Seen]]]] = {
     "book": _read_book,
     "wal": _read_wal,
 }
 
 
-def _opened(open_log: Callable[[], _L], idle: _Idle) -> _L | None:
+def _opened(open_log: Callable[[], _L], stop: threading.Event) -> _L | None:
     """Open a log as soon as the files exist; None at the end of the wait."""
     while True:
         try:
             return open_log()
         except (MissingError, FileNotFoundError):
-            if idle.ends(wait=True):
+            if stop.wait(_POLL_SECONDS):
                 return None

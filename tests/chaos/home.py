@@ -1,13 +1,9 @@
 """The files of a trial: the folder of a pipeline, and the logs and tables of its streaming form."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-__all__ = ["EXAMPLES", "SILVER", "Home", "Source"]
 
 EXAMPLES: Final = Path(__file__).absolute().parents[2] / "examples" / "pipeline"
 SILVER: Final = "silver"

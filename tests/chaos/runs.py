@@ -1,7 +1,5 @@
 """Runs of a pipeline, each in a process, as in production."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -13,8 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from chaos.home import EXAMPLES, Home
-
-__all__ = ["Once", "Runs", "TrialError"]
 
 _ONCE_SECONDS: Final = 600.0
 _LINE_MAX: Final = 400

@@ -1,7 +1,5 @@
 """The contents of a trial's logs and tables, read without Spark and without the pipeline's code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,8 +10,6 @@ from urllib.parse import unquote, urlparse
 from chaos.inputs.events import judge
 from chaos.inputs.notes import digest
 from deedbook import Book, Error, Wal
-
-__all__ = ["Bronze", "Record", "bronze_of", "files_by_plan", "files_of", "plans_of", "rows_of"]
 
 
 @dataclass(frozen=True)

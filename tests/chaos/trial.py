@@ -1,7 +1,5 @@
 """A trial of a pipeline: producers, a follower and Spark at work, killed repeatedly."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,8 +18,6 @@ from chaos.kills.cluster import SETTINGS, Cluster, standalone_cluster
 from chaos.kills.troubles import Troubles
 from chaos.runs import Runs, TrialError
 from deedbook import Error, InvalidArgumentError
-
-__all__ = ["Ended", "Trial"]
 
 TROUBLES_FROM: Final = 10
 """The number of kills from which a trial also has faults."""
@@ -45,10 +41,6 @@ class Ended:
     followed: tuple[Followed, ...]
     checks: tuple[Check, ...]
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for JSON."""
-        return asdict(self)
 
 
 class _Producers:
@@ -171,7 +163,7 @@ class Trial:
             tuple(chaos.kills),
             tuple(troubles.not_tried() if troubles else ()),
             chaos.failed,
-            generated.to_dict(),
+            asdict(generated),
             follower.found,
             tuple(checks),
             round(time.monotonic() - begun, 1),

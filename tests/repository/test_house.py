@@ -1,7 +1,8 @@
-"""The measures of the structure: imports between files, and imports that run up."""
+"""The measures of the structure: imports between files, and the rooms of the tests."""
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,25 +75,6 @@ def test_no_format_imports_another() -> None:
     ] == []
 
 
-def test_engine_names_used_by_formats_are_found(tmp_path: Path) -> None:
-    files = {
-        "lib.rs": "mod log;\nmod transaction;\nmod wal;",
-        "log.rs": "impl<F: Format> Log<F> {\n    pub fn sync(&self) {}\n    fn own(&self) {}\n}",
-        "transaction.rs": "pub fn commit() {}",
-        "wal.rs": "pub use crate::log::Split;\nuse crate::log::{Place, find_end};\n"
-        "use crate::transaction;\nfn f() { crate::log::Range::new(transaction::commit()) }",
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert interface.names(Crate(tmp_path)) == {
-        "log": {"Split", "Place", "Range", "find_end"},
-        "transaction": {"commit"},
-    }
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log.rs").rename(tmp_path / "log" / "mod.rs")
-    assert interface.members(tmp_path) == {"Log": {"sync"}}
-
-
 def test_formats_use_only_listed_engine_names() -> None:
     assert interface.PAGE.read_text("utf-8") == interface.listed()
 
@@ -119,20 +101,43 @@ def test_every_file_of_rust_is_a_module() -> None:
     assert len(files) > 300 and lost == []
 
 
-def test_the_list_of_public_items_is_current(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "lib.rs").write_text(
-        "pub mod a;\nmod b;\npub use b::{Deed, inner::Part as Piece};\n"
-        "#[doc(hidden)]\npub use b::Seam;"
-    )
-    (tmp_path / "a" / "mod.rs").write_text(
-        "/// pub struct Comment\n#[derive(Debug)]\npub struct Log;\npub(crate) fn g() {}\n"
-        "#[doc(hidden)]\npub fn f() {}\nfacade! {\n    /// A log.\n    Book(Format) writes\n}"
-    )
-    assert list(public.items(tmp_path / "lib.rs", "d")) == [
-        ("d::a", "Log"),
-        ("d::a", "Book"),
-        ("d", "Deed"),
-        ("d", "Piece"),
-    ]
+def test_the_list_of_public_items_is_current() -> None:
     assert public.PAGE.read_text("utf-8") == public.listed()
+
+
+TESTS = Path(__file__).parents[2] / "tests" / "python"
+TEST_FILES = sorted(TESTS.rglob("test_*.py"))
+# Scripts in strings count: a child process imports a test as well as a test does.
+IMPORT = re.compile(r"""(?:^|[;"'])\s*(?:from|import) +(test_\w+)""", re.MULTILINE)
+
+
+def imported(text: str) -> list[str]:
+    """The test files that a file imports."""
+    return IMPORT.findall(text)
+
+
+def test_imports_of_tests_are_seen_in_scripts_too() -> None:
+    assert imported("import re\nfrom test_a import b\n    import test_c as d\n") == [
+        "test_a",
+        "test_c",
+    ]
+    assert imported("""script = "import re; import test_a as a; a.b()"\n""") == ["test_a"]
+    assert imported("from live import test_run\nvalue = 1  # import test_a\n") == []
+
+
+def test_no_file_imports_a_test() -> None:
+    files = sorted(TESTS.rglob("*.py"))
+    found = {file.name: names for file in files if (names := imported(file.read_text()))}
+    assert found == {}, "tests/python/support has what several tests use"
+
+
+def test_no_room_has_more_than_14_tests() -> None:
+    rooms = Counter(str(file.parent.relative_to(TESTS)) for file in TEST_FILES)
+    assert {room: count for room, count in rooms.items() if count > 14} == {}
+
+
+def test_test_files_are_in_folders_with_unique_names() -> None:
+    """Pytest imports tests by their names alone, and docs/trust.md names them so."""
+    assert [file.name for file in TEST_FILES if file.parent == TESTS] == []
+    names = Counter(file.name for file in TEST_FILES)
+    assert [name for name, count in names.items() if count > 1] == []

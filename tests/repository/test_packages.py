@@ -64,29 +64,6 @@ def crossings(top: Path) -> set[tuple[str, str]]:
     }
 
 
-def test_import_of_foreign_private_module_is_a_crossing(tmp_path: Path) -> None:
-    top = tmp_path / "top"
-    for name, text in {
-        "__init__": "from top.a import f",
-        "_mine": "import os",
-        "a/__init__": "from top.a._inner import f\nfrom top import _mine",
-        "a/_inner": "def f():\n    from top.b import _far\n",
-        "b/__init__": "",
-        "b/_far": "import top.a._inner",
-        "_room/__init__": "from top._room.part import g",
-        "_room/part": "from top._room import _lock",
-        "_room/_lock": "",
-        "_other": "from top._room.part import g\nfrom top._room import _lock",
-    }.items():
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / f"{name}.py").write_text(text)
-    assert crossings(top) == {
-        ("top._other", "top._room._lock"),
-        ("top.a._inner", "top.b._far"),
-        ("top.b._far", "top.a._inner"),
-    }
-
-
 def test_no_import_crosses_into_anothers_private_module() -> None:
     assert crossings(PACKAGE) == CROSSINGS
 

@@ -102,8 +102,6 @@ def test_every_path_that_a_page_names_is_there() -> None:
     assert count > 40
 
 
-# -- the README -----------------------------------------------------------------------------------
-
 README = ROOT / "README.md"
 
 

@@ -1,6 +1,7 @@
-"""The published trust table matches its data, and names only existing tests."""
+"""The published trust table, its data, its tests, and the seeded stories agree."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,10 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 sys.path.insert(0, str(ROOT / "scripts" / "trust"))
 
+import filters  # noqa: E402
 import inputs  # noqa: E402
 import markers  # noqa: E402
 import page  # noqa: E402
 import results  # noqa: E402
+import stories  # noqa: E402
 
 
 def test_each_marker_names_a_promise() -> None:
@@ -28,25 +31,17 @@ def test_each_promise_has_a_proof_or_a_reason() -> None:
     assert [one.name for one in promised if one.name not in proofs] == ["clock"]
 
 
-def test_markers_are_found_in_each_kind_of_test(tmp_path: Path) -> None:
+def test_unknown_and_repeated_promises_are_wrong(tmp_path: Path) -> None:
     files = {
         markers.TABLE: "# Outcomes. **K** kept.\n## One\na | K | x\nb | R | y | z\nb | R | y\n",
-        "src/one.rs": "    // Promise: a.\n    #[test]\n    fn unit() {}\n",
-        "tests/engine/crash/one.rs": "// Promise: a, b.\n#[test]\nfn deep() {}\nfn other() {}\n",
+        "src/one.rs": "    // Promise: a, b.\n    #[test]\n    fn unit() {}\n",
         "tests/ledger/two.rs": "// Promise: none.\npub fn shared() {}\n",
         "capi/tests/c.rs": "",
-        "examples/power/main.rs": '// Promise: b.\n        ("cuts", cut),\n',
-        "tests/python/wal/test_x.py": "pytestmark = [pytest.mark.spark, pytest.mark.promise('a')]\n"
-        "@pytest.mark.promise('b')\ndef test_one(): ...\n",
+        "examples/power/main.rs": "",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert markers.proofs(tmp_path) == {
-        "a": ["engine::crash::deep", "lib::unit", "py:test_x.py"],
-        "b": ["engine::crash::deep", "power:cuts", "py:test_x.py::test_one"],
-        "none": ["ledger::two::shared"],
-    }
     assert markers.wrong(tmp_path) == [
         "b: two promises of this name",
         "ledger::two::shared: no promise none",
@@ -142,3 +137,26 @@ def test_a_skipped_test_does_not_prove_its_promise(tmp_path: Path) -> None:
     assert results.skipped_in(output) == {"py:test_x.py": "no /proc"}
     line = page.promise(markers.Promise("x", "K", "y"), ["book::limits::an_event"], skipped)
     assert "**not proved** — skipped: `book::limits::an_event`, needs 5 GB" in line
+
+
+SEEDED = ROOT / "tests" / "python" / "seeded" / "sitecustomize.py"
+
+
+def test_stories_and_their_code_match_one_to_one() -> None:
+    listed = [story.name for story in stories.stories()]
+    assert len(listed) == len(set(listed))
+    of_python = {one.name for one in stories.stories() if one.target == filters.PYTHON}
+    in_src = {
+        name
+        for file in (ROOT / "src").rglob("*.rs")
+        if file.name != "seeded.rs"
+        for name in re.findall(r'seeded!\([^;]*?"([\w-]+)" =>', file.read_text())
+    }
+    assert in_src == set(listed) - of_python
+    table = SEEDED.read_text().partition("STORIES")[2]
+    assert set(re.findall(r'^    "([\w-]+)": \(', table, re.MULTILINE)) == of_python
+
+
+def test_each_story_breaks_a_promise() -> None:
+    promises = {one.name for section in markers.sections(ROOT) for one in section.promises}
+    assert {story.promise for story in stories.stories()} <= promises

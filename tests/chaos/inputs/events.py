@@ -4,8 +4,6 @@ A number identifies an event, always the same event. So a producer that starts a
 makes the same lines, and several producers can send one event.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable
@@ -19,8 +17,6 @@ from typing import Any, Final, Literal, Protocol
 from chaos.inputs.signing import public_key, sign
 from deedbook._show.json import why_not_json
 from deedbook._system.compressed import read_all
-
-__all__ = ["REASONS", "Events", "Fault", "Line", "OfFile", "Synthetic", "broken", "judge"]
 
 Fault = Literal["json", "text", "object", "schema", "key", "time", "empty"]
 """The fault of a line: no JSON, no UTF-8, no object, a field of another type, no key or time, or an

@@ -1,20 +1,16 @@
 """Inputs for a pipeline: three producers, each a process, at the same time."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from chaos.inputs.events import OfFile
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings
 from deedbook import InvalidArgumentError
-
-__all__ = ["Generated", "Generation", "start"]
 
 _TESTS: Final = Path(__file__).absolute().parents[2]
 """The directory with this package."""
@@ -47,10 +43,6 @@ class Generated:
     failures: dict[str, str]
     """Errors of the producers that failed or were killed."""
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for JSON."""
-        return asdict(self)
 
 
 class Generation:

@@ -1,7 +1,5 @@
 """Notes about a pipeline's inputs: a line of JSON for each line or record."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -13,16 +11,6 @@ from typing import Any
 from chaos.inputs.events import Fault, Line
 from deedbook._system.compressed import read_all
 from deedbook._system.regular import open_regular, parse_json
-
-__all__ = [
-    "JsonLines",
-    "Note",
-    "digest",
-    "expected_file",
-    "json_lines",
-    "lines_of_files",
-    "notes_of",
-]
 
 
 @dataclass(frozen=True)
@@ -47,7 +35,7 @@ class Note:
     """
 
     @classmethod
-    def of(cls, n: int, line: Line, where: str | None, at: float | None) -> Note:
+    def of(cls, n: int, line: Line, where: str | None, at: float | None) -> "Note":
         good = line.fault is None
         return cls(n, digest(line.data), line.id, good, where, line.fault, at)
 
@@ -109,7 +97,7 @@ class JsonLines:
         """Append notes, durably."""
         self.add([vars(note) for note in notes], sync=True)
 
-    def __enter__(self) -> JsonLines:
+    def __enter__(self) -> "JsonLines":
         return self
 
     def __exit__(self, *exc: object) -> None:

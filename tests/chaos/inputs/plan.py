@@ -1,7 +1,5 @@
 """The lines of each producer, in order: the same for the same settings."""
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Iterator
@@ -12,8 +10,6 @@ from typing import Final
 
 from chaos.inputs.events import Events, Line, OfFile, Synthetic, broken
 from deedbook._system.regular import read_json
-
-__all__ = ["INPUTS", "SETTINGS_FILE", "Settings", "plan"]
 
 INPUTS: Final = {"files": "files", "orders": "app.wal", "spool": "spool"}
 """The sources to fill, and the paths of their inputs in the directory."""
@@ -51,7 +47,7 @@ class Settings:
         file.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, file: Path) -> Settings:
+    def load(cls, file: Path) -> "Settings":
         """Read the settings from a file. Raises OSError."""
         return cls(**read_json(file))
 

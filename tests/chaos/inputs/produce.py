@@ -8,8 +8,6 @@ The note of a line follows the acknowledgement, so a note without a line means a
 the next run notes the lines without a note, and compares every line with the plan.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -25,8 +23,6 @@ from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
 from deedbook import Error, Ledger, LockedError, MissingError, Wal
 from deedbook._show.text import escape_steering
 from deedbook._system.durable import sync_folder
-
-__all__ = ["ProducerError", "produce"]
 
 Due = tuple[int, Line]
 

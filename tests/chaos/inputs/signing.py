@@ -3,12 +3,8 @@
 In plain Python, a few milliseconds each, and not for secrets: the time it takes depends on them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Final
-
-__all__ = ["public_key", "sign"]
 
 _P: Final = 2**256 - 2**32 - 977
 _N: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141

@@ -1,7 +1,5 @@
 """Kills parts of a running pipeline, at random and at dangerous moments, from a seed."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import time
@@ -15,8 +13,6 @@ from chaos.kills.moments import AT_RANDOM, MOMENTS, Watch
 from chaos.kills.processes import is_jvm, is_python_worker, kill, kill_all, session
 from chaos.kills.troubles import TROUBLES, Made, Troubles
 from chaos.runs import Runs, TrialError
-
-__all__ = ["TARGETS", "Chaos", "Kill"]
 
 TARGETS: Final = {
     "all": "the driver with its JVM and its Python workers",

@@ -1,7 +1,5 @@
 """A standalone cluster of Spark on this machine: a master, and nodes of one core each."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import signal
@@ -16,8 +14,6 @@ from typing import Final
 
 from chaos.kills.processes import await_end, is_executor, is_python_worker, kill_all, session
 from deedbook._system.regular import create_new
-
-__all__ = ["SETTINGS", "Cluster", "standalone_cluster"]
 
 SETTINGS: Final = {
     "spark.executor.memory": "512m",

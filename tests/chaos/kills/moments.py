@@ -1,15 +1,11 @@
 """The steps of the pipeline's commits, seen from outside through their files."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from chaos.home import SILVER, Home
-
-__all__ = ["AT_RANDOM", "MOMENTS", "Watch"]
 
 AT_RANDOM: Final = "at random"
 

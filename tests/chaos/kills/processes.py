@@ -1,7 +1,5 @@
 """Processes of this machine, from Linux: the processes of a session, and their kinds."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -11,8 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from deedbook._system.process import status
-
-__all__ = ["await_end", "is_executor", "is_jvm", "is_python_worker", "kill", "kill_all", "session"]
 
 _EXECUTOR: Final = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 

@@ -1,7 +1,5 @@
 """The faults: making one between two runs, the required message of a run, and undoing it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random
@@ -17,8 +15,6 @@ from typing import Any, Final
 from chaos.home import SILVER, Home, Source
 from chaos.runs import Once, Runs
 from chaos.tables import bronze_of
-
-__all__ = ["KINDS", "NotNowError", "Place", "Trouble", "full_disk"]
 
 _FULL_BYTES: Final = 1 << 16
 

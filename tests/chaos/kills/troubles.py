@@ -5,8 +5,6 @@ and leave the affected files unchanged. Then the fault is undone, and the follow
 run that does anything else fails a check of the trial.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +16,6 @@ from typing import Final
 from chaos.check import Check
 from chaos.kills.trouble import KINDS, NotNowError, Place, Trouble
 from chaos.runs import Once, Runs
-
-__all__ = ["TROUBLES", "Made", "Troubles", "judge"]
 
 TROUBLES: Final = tuple(kind.name for kind in KINDS)
 """The names of the faults, next to the names of the kills."""

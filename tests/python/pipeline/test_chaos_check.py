@@ -1,9 +1,8 @@
 """The check of the trials finds each loss: a handmade pipeline with one fault each."""
 
-from __future__ import annotations
-
 import json
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chaos.check import COLUMNS, check, input_of
-from chaos.follow import follow
+from chaos.follow import Followed, follow
 from chaos.home import DELAY_SECONDS, WINDOW_SECONDS, Home
 from chaos.inputs.events import REASONS, judge
 from chaos.inputs.generate import start
@@ -128,10 +127,14 @@ def failed(home: Home, **given: Any) -> set[str]:
     return {one.name for one in check(home, **given) if not one.ok}
 
 
-def test_check_passes_a_correct_pipeline(home: Home) -> None:
-    import threading
+def follow_briefly(home: Home) -> list[Followed]:
+    stop = threading.Event()
+    threading.Timer(2, stop.set).start()
+    return follow(home, stop)
 
-    followed = follow(home, threading.Event(), idle_seconds=1.0)
+
+def test_check_passes_a_correct_pipeline(home: Home) -> None:
+    followed = follow_briefly(home)
     assert failed(home, followed=followed) == set()
     assert len(check(home, followed)) == 3 * 4 + 7
     faults = {
@@ -221,16 +224,14 @@ def test_a_damaged_log_is_found(home: Home) -> None:
 
 
 def test_check_finds_lost_followed_records(home: Home) -> None:
-    import threading
-
-    followed = follow(home, threading.Event(), idle_seconds=1.0)
+    followed = follow_briefly(home)
     note = home.follower("orders")
     lines = note.read_text().splitlines()
     lines[0] = json.dumps({**json.loads(lines[0]), "sha256": "0" * 64})
     note.write_text("\n".join(lines) + "\n")
     assert failed(home) == {"orders: what a follower saw is there"}
     note.write_text("\n".join(lines[1:]) + "\n")
-    again = follow(home, threading.Event(), idle_seconds=1.0)
+    again = follow_briefly(home)
     assert again != followed
     assert "orders: a follower saw all of bronze" in failed(home, followed=again)
 

@@ -1,27 +1,25 @@
-"""Inputs of a trial: the notes match the input, whatever process is killed."""
-
-from __future__ import annotations
+"""A trial: inputs match the notes, moments are seen, and runs are judged."""
 
 import gzip
 import json
-import os
 import time
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import tiers
+from chaos.home import Home
 from chaos.inputs.events import judge
 from chaos.inputs.generate import Generated, start
 from chaos.inputs.notes import Note, digest, expected_file, lines_of_files, notes_of
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
+from chaos.kills import troubles
+from chaos.kills.moments import MOMENTS, Watch
+from chaos.runs import Once, Runs
 from deedbook import InvalidArgumentError, Ledger, Wal
 from deedbook._system.compressed import read_all
 from nostr_events import EVENTS, SMALL
-
-KILLS = tiers.number("PRODUCER_KILLS")
 
 
 def made(directory: Path, **options: Any) -> Generated:
@@ -114,36 +112,6 @@ def test_events_of_a_file(tmp_path: Path, suffix: str) -> None:
         start(tmp_path / "more", source=source, events=10**6)
 
 
-@pytest.mark.full
-@pytest.mark.skipif(os.name != "posix", reason="kills with SIGKILL")
-def test_what_was_killed_is_resumed(tmp_path: Path) -> None:
-    """SIGKILL hits each of the producers repeatedly, at any moment."""
-    generation = start(tmp_path, events=6000, seed=2, rate=700)
-    killed = 0
-    for round_ in range(KILLS):
-        time.sleep(0.3 + round_ % 5 * 0.17)
-        generation.processes[tuple(INPUTS)[round_ % 3]].kill()
-        if round_ % 2:
-            generation.stop()
-        else:
-            for process in generation.processes.values():
-                process.kill()
-        done = generation.wait()
-        killed += len(done.failures)
-        assert set(done.failures.values()) <= {"killed by signal 9"}
-        assert not done.complete
-        generation = start(tmp_path, resume=True, rate=700)
-    generation.stop()
-    generation.wait()
-    there = [len(noted(tmp_path, name)) for name in INPUTS]
-    assert killed > KILLS and all(there), "the kills came too early"
-    assert sum(there) < 6000, "the kills came too late"
-    assert made(tmp_path, resume=True, rate=1e6).complete
-    assert_complete(tmp_path)
-    again = made(tmp_path, resume=True)
-    assert again.complete and set(again.lines.values()) == {0}
-
-
 def test_input_with_losses_or_changes_is_not_resumed(tmp_path: Path) -> None:
     made(tmp_path, events=3000, seed=3)
     files = sorted((tmp_path / "files").iterdir())
@@ -160,27 +128,73 @@ def test_input_with_losses_or_changes_is_not_resumed(tmp_path: Path) -> None:
     assert set(done.failures) == {"files", "spool"}
 
 
-def test_torn_note_and_missing_notes_are_completed(tmp_path: Path) -> None:
-    made(tmp_path, events=500, seed=4)
-    expected = expected_file(tmp_path, "orders")
-    whole = expected.read_bytes()
-    before = noted(tmp_path, "orders")
-    expected.write_bytes(whole[: len(whole) // 2])
-    assert not whole[: len(whole) // 2].endswith(b"\n")
-    half = tmp_path / "files" / ".000002.jsonl.new"
-    half.write_bytes(b"half")
-    made(tmp_path, resume=True)
-    after = noted(tmp_path, "orders")
-    kept = whole[: len(whole) // 2].count(b"\n")
-    assert after[:kept] == before[:kept]
-    # The times of the other acknowledgements are unknown now.
-    assert after[kept:] == [replace(note, at=None) for note in before[kept:]] != []
-    assert not half.exists()
-
-
 def test_what_is_there_is_not_begun_again(tmp_path: Path) -> None:
     made(tmp_path, events=50)
     with pytest.raises(InvalidArgumentError, match=r"files, app\.wal, spool, expected is there"):
         start(tmp_path, events=50)
     with pytest.raises(InvalidArgumentError, match="events was 50 when this was begun, not 60"):
         start(tmp_path, events=60, resume=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def left_by(home: Home) -> dict[str, Path]:
+    """For each step of a commit, a file left by the step."""
+    sidecar = home.bronze("orders") / ".deedbook"
+    return {
+        "staged": sidecar / "staged" / "job.0.0.1",
+        "intent": sidecar / "transaction",
+        "recorded": sidecar / "transactions",
+        "quarantined": home.table("quarantine") / "_spark_metadata" / "0",
+        "silver": home.table("silver") / "_spark_metadata" / "1",
+        "gold": home.table("gold/windows") / "_spark_metadata" / "9.compact",
+        "state": home.checkpoint("silver") / "state" / "0" / "1" / "3.zip",
+        "checkpoint offsets": home.checkpoint("silver") / "offsets" / "3",
+        "checkpoint commit": home.checkpoint("bronze/spool") / "commits" / "3",
+    }
+
+
+def test_watch_sees_each_step_only_by_its_file(home: Home) -> None:
+    files = left_by(home)
+    assert set(files) == set(MOMENTS) - {"at random"}
+    watches = {moment: Watch(home, moment) for moment in files}
+    assert not any(watch.sees() for watch in watches.values())
+    for moment, file in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+        assert watches[moment].sees(), moment
+        assert not Watch(home, moment).sees(), "what was there before is no step"
+        new = {other for other, watch in watches.items() if watch.sees()}
+        assert new == {one for one in files if files[one].exists()}
+
+
+def test_run_must_refuse_with_reason_and_change_nothing() -> None:
+    refused = Once(2, "pipeline: /log: no checkpoint is at /there\n", {})
+    assert troubles.judge(refused, ["no checkpoint", "/there"], True) is None
+    assert troubles.judge(refused, ["no checkpoint", "/elsewhere"], True) == (
+        "it did not say '/elsewhere': pipeline: /log: no checkpoint is at /there"
+    )
+    assert troubles.judge(refused, ["no checkpoint"], False) == (
+        "it changed something: pipeline: /log: no checkpoint is at /there"
+    )
+    assert troubles.judge(Once(0, "{}", {"orders": 3}), ["no checkpoint"], True) == (
+        "it went on: {'orders': 3}"
+    )
+
+
+def test_run_with_bad_lines_counts_as_complete(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs = Runs(home, "local[1]", (), tmp_path)
+    for code, said, wanted in (
+        (0, '{"silver": 3}', Once(0, '{"silver": 3}', {"silver": 3})),
+        (1, '{"silver": 3}', Once(0, '{"silver": 3}', {"silver": 3})),
+        (1, "", Once(1, "", {})),
+        (2, "", Once(2, "", {})),
+    ):
+        done = SimpleNamespace(returncode=code, stdout=said, stderr="")
+        monkeypatch.setattr("chaos.runs.subprocess.run", lambda *_, **__: done)  # noqa: B023
+        assert runs.once() == wanted

@@ -1,7 +1,5 @@
 """The two forms of the pipeline in examples/pipeline: the same rows, each once, on real Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

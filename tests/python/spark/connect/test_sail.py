@@ -1,7 +1,5 @@
 """Reading on Sail, an engine without a JVM: the rows that the log has, and the same errors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Source, sink and streams over Spark Connect; the jobs say that they do not run there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

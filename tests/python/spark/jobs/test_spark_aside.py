@@ -37,12 +37,7 @@ def own(tmp_path: Path) -> Checkpoint:
 
 
 def put_aside(
-    at: Path,
-    own: Checkpoint,
-    query: str,
-    files: list[Path],
-    batch: int = 0,
-    value: bytes = b"{",
+    at: Path, own: Checkpoint, query: str, files: list[Path], batch: int = 0, value: bytes = b"{"
 ) -> None:
     """The work of a batch with files of one bad line each."""
     aside = Aside(str(at), own, query, batch, "no event")

@@ -21,14 +21,8 @@ import deltalake
 import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StructField, StructType
 
-from deedbook import (
-    Book,
-    ContiguityError,
-    EventStore,
-    InvalidArgumentError,
-    LockedError,
-    MissingError,
-)
+import deedbook
+from deedbook import Book, ContiguityError, EventStore, InvalidArgumentError, LockedError
 from deedbook._system.lock import alone
 from deedbook.spark import jobs
 from deedbook.spark.jobs import _tables, export
@@ -149,7 +143,7 @@ def test_a_staged_file_that_is_nowhere_is_refused(spark: Any, tmp_path: Path) ->
     (staged,) = (tmp_path / "work" / "staged").glob("*.parquet")
     staged.unlink()
     for _ in range(2):
-        with pytest.raises(MissingError, match="a staged file of the table") as caught:
+        with pytest.raises(deedbook.MissingError, match="a staged file of the table") as caught:
             made.add(rows, "one", 0)
         assert caught.value.filename == str(staged)
 

@@ -14,15 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deedbook import (
-    Book,
-    EventStore,
-    InvalidArgumentError,
-    LockedError,
-    LostRecordsError,
-    MissingError,
-    Wal,
-)
+import deedbook
+from deedbook import Book, EventStore, InvalidArgumentError, LockedError, MissingError, Wal
 from deedbook.spark.jobs import IngestReport, JobFailedError, import_events, ingest, migrate
 from deedbook.spark.jobs._input import lines as lines_module
 from deedbook.spark.jobs._input import stream as stream_module
@@ -199,7 +192,7 @@ def test_ingest_consumer_blocks_truncation_and_loss_needs_consent(
             wal.truncate_before(lsns[120])
         wal.remove_consumer("notes")
         wal.truncate_before(lsns[120])
-    with pytest.raises(LostRecordsError, match="was dropped"):
+    with pytest.raises(deedbook.LostRecordsError, match="was dropped"):
         ingest(spark, source, log, consumer="notes")
     assert payloads(log) == lines[:100]
     report = ingest(spark, source, log, consumer="notes", fail_on_data_loss=False)

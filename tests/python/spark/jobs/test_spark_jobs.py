@@ -13,17 +13,8 @@ from typing import Any
 
 import pytest
 
-from deedbook import (
-    Book,
-    CorruptError,
-    EventStore,
-    InvalidArgumentError,
-    Ledger,
-    LockedError,
-    MissingError,
-    OutOfRangeError,
-    Wal,
-)
+import deedbook
+from deedbook import Book, CorruptError, EventStore, InvalidArgumentError, Ledger, OutOfRangeError
 from deedbook._formats import find
 from deedbook._spark_session import clear
 from deedbook._system.durable import unfinished
@@ -241,9 +232,7 @@ def test_a_damaged_ledger_is_refused(spark: Any, tmp_path: Path) -> None:
             compact(spark, [tmp_path / "spool"], tmp_path / "few")
 
 
-def test_expired_event_does_not_block_a_planned_compaction(
-    tmp_path: Path,
-) -> None:
+def test_expired_event_does_not_block_a_planned_compaction(tmp_path: Path) -> None:
     small, few = tmp_path / "small", tmp_path / "few"
     over_at = int(time.time()) + 2
     with EventStore.create(small) as store:
@@ -272,9 +261,7 @@ def test_compaction_task_refuses_a_grown_source(tmp_path: Path, kind: str) -> No
         list(task)
 
 
-def test_compaction_killed_while_storing_its_plan_restarts(
-    tmp_path: Path,
-) -> None:
+def test_compaction_killed_while_storing_its_plan_restarts(tmp_path: Path) -> None:
     small_logs(tmp_path / "small", "book", 2)
     given, few = [str(tmp_path / "small")], tmp_path / "few"
     plan = _compact._planned(given, few, 1 << 20)
@@ -397,7 +384,7 @@ def test_the_same_compaction_at_once_is_refused(
 
     def watch_and_begin_again(*args: Any) -> None:
         half.mkdir()
-        with pytest.raises(LockedError, match=r"compacts into .*/few already") as raised:
+        with pytest.raises(deedbook.LockedError, match=r"compacts into .*/few already") as raised:
             compact(spark, [tmp_path / "small"], tmp_path / "few")
         seen.append((raised.value.holder, half.exists()))
         watch(*args)
@@ -408,7 +395,7 @@ def test_the_same_compaction_at_once_is_refused(
 
 
 def test_what_cannot_be_compacted_is_refused(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="no such file or directory"):
+    with pytest.raises(deedbook.MissingError, match="no such file or directory"):
         compact(spark, [tmp_path / "none"], tmp_path / "far" / "few")
     assert list(tmp_path.iterdir()) == [], "no target is made"
     with Ledger.open(tmp_path / "spool", "a") as ledger:
@@ -446,7 +433,7 @@ def test_spark_migration_keeps_pier_numbers_and_compares(spark: Any, tmp_path: P
     assert migrate(spark, pier, tmp_path / "one").appended == 0
 
 
-@pytest.mark.parametrize("kind", [Book, Wal])
+@pytest.mark.parametrize("kind", [Book, deedbook.Wal])
 def test_unsynced_source_is_refused_before_any_copy(spark: Any, tmp_path: Path, kind: Any) -> None:
     source, log = tmp_path / "source", tmp_path / "log"
     died = f"""if True:

@@ -10,14 +10,8 @@ from typing import Any
 
 import pytest
 
-from deedbook import (
-    AlreadyExistsError,
-    Book,
-    ContiguityError,
-    InvalidArgumentError,
-    MissingError,
-    Pier,
-)
+import deedbook
+from deedbook import AlreadyExistsError, Book, ContiguityError, InvalidArgumentError, Pier
 from deedbook.spark.jobs import _migrate_pier, is_lmdb_pier, migrate, migrate_pier
 from logs import append_to, make_epochs, payloads
 from places import DATA
@@ -126,7 +120,7 @@ def test_attempts_at_one_time_make_one_epoch(
         monkeypatch.setattr(_migrate_pier._Task, "_stage", real)
         task.bring(epoch)
         path = making / ".urb" / "log" / f"0i{epoch}" / "epoc.txt"
-        raise MissingError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        raise deedbook.MissingError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
     monkeypatch.setattr(_migrate_pier._Task, "_stage", overtaken)
     assert task.bring(60).found == 40

@@ -12,14 +12,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import (
-    ContiguityError,
-    Event,
-    EventStore,
-    InvalidArgumentError,
-    Ledger,
-    MissingError,
-)
+from deedbook import ContiguityError, Event, EventStore, InvalidArgumentError, Ledger, MissingError
 from deedbook._formats import Outcome, find
 from deedbook.spark.jobs import _checks, verify
 from deedbook.spark.jobs import _verify as job
@@ -318,9 +311,7 @@ def test_a_pier_without_an_epoch_is_not_well(spark: Any, tmp_path: Path) -> None
         assert isinstance(pier.error, ContiguityError) and "event 3 is missing" in str(pier.error)
 
 
-def test_unreadable_log_does_not_stop_a_directory_check(
-    tmp_path: Path,
-) -> None:
+def test_unreadable_log_does_not_stop_a_directory_check(tmp_path: Path) -> None:
     write_book(tmp_path / "book")
     write_segments(tmp_path / "wal")
     mixed = tmp_path / "mixed"

@@ -32,9 +32,6 @@ def payloads(rows: list[dict[str, Any]]) -> list[bytes]:
     return [row["payload"] for row in rows if row["payload"] is not None]
 
 
-# -- through Spark --------------------------------------------------------------------------------
-
-
 def test_ledger_events_are_read_once_in_sending_order(spark: Any, spool: Path) -> None:
     frame = load(spark, spool)
     assert frame.dtypes == [("file", "bigint"), ("record", "int"), ("payload", "binary")]
@@ -70,8 +67,6 @@ def test_damage_in_each_mode(spark: Any, spool: Path) -> None:
     assert (told[0].file, told[0].record, told[0].payload) == (9, None, None)
     assert "9-events: bytes" in told[0]["_corrupt_record"]
 
-
-# -- files that are read --------------------------------------------------------------------------
 
 WRITER = """
 import sys, time
@@ -146,25 +141,14 @@ def test_several_logs_per_directory_need_base_or_format(spool: Path) -> None:
     assert len(rows_of(reader_of(spool, log="ledger"))) == 9
 
 
-def test_small_files_share_tasks_and_large_files_split(tmp_path: Path) -> None:
-    path = tmp_path / "spool"
-    for index in range(200):
-        file_of(path, index, [b"%d" % index])
-    parts = reader_of(path).partitions()
-    assert [len(part.pieces) for part in parts] == [200]
-    parts = reader_of(path, splitSize="600").partitions()  # each has a few bytes
-    assert 2 <= len(parts) <= 6 and sum(len(part.pieces) for part in parts) == 200
-    assert len(reader_of(path, minPartitions=8).partitions()) >= 8
+def test_large_files_are_split(spool: Path) -> None:
     large = [b"%06d" % n * 100 for n in range(5000)]
-    file_of(path, 300, large)
-    planned = reader_of(path, start=300, splitSize="256k")
+    file_of(spool, 300, large)
+    planned = reader_of(spool, start=300, splitSize="256k")
     parts = planned.partitions()
     assert 10 <= len(parts) <= 14
     rows = rows_of(planned, parts)
     assert payloads(rows) == large and [row["record"] for row in rows] == list(range(5000))
-
-
-# -- changes between planning and reading ---------------------------------------------------------
 
 
 def test_file_sent_after_planning_raises_or_is_skipped(

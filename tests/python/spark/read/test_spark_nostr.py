@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from deedbook import (
-    Book,
-    CorruptError,
-    EventStore,
-    InvalidArgumentError,
-    MissingError,
-    NotALogError,
-    OutOfRangeError,
-)
+from deedbook import Book, EventStore, InvalidArgumentError, MissingError, OutOfRangeError
 from deedbook.spark._logs.format import Limits
 from deedbook.spark._logs.nostr import NOSTR
 from deedbook.spark._options.options import ReadOptions
@@ -47,9 +39,6 @@ def place(tmp_path: Path) -> Path:
 def expected(path: Path, **options: Any) -> list[dict[str, Any]]:
     with EventStore.open(path) as store:
         return walked(store, **options)
-
-
-# -- through Spark --------------------------------------------------------------------------------
 
 
 def test_nostr_rows_are_typed_for_any_partitions(spark: Any, place: Path) -> None:
@@ -116,9 +105,6 @@ def test_damage_fails_the_query_or_is_a_row(spark: Any, place: Path) -> None:
     (row,) = frame.where("_corrupt_record IS NOT NULL").collect()
     assert (row.content, row.segment, row.offset, row.length) == (None, 0, 4096, 4096)
     assert "checksum" in row["_corrupt_record"] and frame.count() == len(events)
-
-
-# -- the reader, without Spark --------------------------------------------------------------------
 
 
 def test_deleted_events_come_on_request(place: Path) -> None:
@@ -200,12 +186,3 @@ def test_stores_of_a_directory_and_other_formats(place: Path, tmp_path: Path) ->
 def test_wrong_options_are_refused(place: Path, options: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         rows_of(reader_of(place, **options))
-
-
-def test_unopenable_store_is_a_row_or_error(place: Path) -> None:
-    (place / "data" / "segments" / "data.0.seg").write_bytes(b"not a segment")
-    with pytest.raises((NotALogError, CorruptError), match=r"segment of 13 bytes"):
-        rows_of(reader_of(place))
-    (row,) = rows_of(reader_of(place, mode="PERMISSIVE"))
-    assert "does not open" in row["_corrupt_record"] and row["id"] is None
-    assert rows_of(reader_of(place, mode="DROPMALFORMED")) == []

@@ -11,16 +11,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import (
-    Book,
-    ContiguityError,
-    CorruptError,
-    Error,
-    InvalidArgumentError,
-    MissingError,
-    NotALogError,
-    Wal,
-)
+from deedbook import Book, ContiguityError, CorruptError, Error, InvalidArgumentError, Wal
 from deedbook._formats import detect
 from deedbook.jobs import Split
 from deedbook.spark._logs.wal import WAL
@@ -97,7 +88,7 @@ def test_executor_refuses_a_log_other_than_planned(tmp_path: Path, format: str) 
         (split,) = part.pieces
         shutil.rmtree(log)
         shutil.copytree(tmp_path / name, log)
-        with pytest.raises(NotALogError, match="another log") as caught:
+        with pytest.raises(deedbook.NotALogError, match="another log") as caught:
             list(reader.read(part))
         assert split.identity in str(caught.value)
         with deedbook.open(log) as now:
@@ -182,7 +173,7 @@ def test_an_empty_file_is_no_log(tmp_path: Path) -> None:
     assert detect(tmp_path / "_SUCCESS") is None
     assert len(rows_of(reader_of(tmp_path / "*"))) == 1
     for log in ("book", "wal"):
-        with pytest.raises(MissingError, match="no log there"):
+        with pytest.raises(deedbook.MissingError, match="no log there"):
             reader_of(tmp_path / "_SUCCESS", log=log)
     with Wal.create(tmp_path / "new.wal", single_file=True):
         assert (tmp_path / "new.wal").stat().st_size == 0

@@ -10,17 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows
 
 import deedbook
-from deedbook import (
-    Book,
-    ContiguityError,
-    CorruptError,
-    EventStore,
-    InvalidArgumentError,
-    Ledger,
-    LostRecordsError,
-    OutOfRangeError,
-    Wal,
-)
+from deedbook import Book, ContiguityError, EventStore, InvalidArgumentError, LostRecordsError, Wal
 from deedbook.spark import register
 from deedbook.spark._read.reader import default_schema
 from deedbook.spark._read.stream import DeedbookStreamReader
@@ -131,7 +121,9 @@ def intact_by_mode(
 ) -> list[bytes] | None:
     """The payloads of a stream without one damaged record; None if the mode ends the stream."""
     if mode == "FAILFAST":
-        with pytest.raises(CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"):
+        with pytest.raises(
+            deedbook.CorruptError, match="mode DROPMALFORMED or PERMISSIVE reads on"
+        ):
             all_after(stream, start, limit)
         return None
     rows = all_after(stream, start, limit)
@@ -183,7 +175,7 @@ def test_a_query_begins_where_it_is_told(grow: Any, position: str, first: int | 
             position = str(getattr(list(opened)[17], "event", None) or list(opened)[17].lsn)
     stream = reader(log, startingPosition=position)
     if first is None:
-        with pytest.raises(OutOfRangeError, match=position):
+        with pytest.raises(deedbook.OutOfRangeError, match=position):
             stream.initialOffset()
         return
     start = stream.initialOffset()
@@ -353,7 +345,7 @@ def test_late_ledger_reports_lost_files(tmp_path: Path) -> None:
     append_to("ledger", tmp_path / "a", payloads(0, 15), batch_records=10)
     stream = reader(tmp_path)
     start = stream.initialOffset()
-    with Ledger.open(tmp_path / "b", "a", batch_records=10) as ledger:
+    with deedbook.Ledger.open(tmp_path / "b", "a", batch_records=10) as ledger:
         ledger.append_many(payloads(0, 35))
         stop = stream.latestOffset(start, ALL)
         assert len(read(stream, start, stop)) >= 30

@@ -52,9 +52,6 @@ def damage(epoch: Path, event: int) -> None:
     shutil.rmtree(epoch / ".deedbook")
 
 
-# -- epochs ---------------------------------------------------------------------------------------
-
-
 def test_byte_limit_keeps_the_order_of_epochs(tmp_path: Path) -> None:
     epochs(tmp_path, 3, 2, size=600)
     assert batches(tmp_path, maxBytesPerTrigger="900") == [[1], [2], [3], [4], [5]]
@@ -117,9 +114,6 @@ def test_epoch_created_and_dropped_between_batches_is_lost(tmp_path: Path) -> No
         assert pier.retain(max_bytes=0).epochs == [0, 3]
     with pytest.raises(LostRecordsError, match=f"{first}: .*not there any more"):
         stream.latestOffset(stop, ALL)
-
-
-# -- files of ledgers -----------------------------------------------------------------------------
 
 
 def payloads(rows: Sequence[tuple[Any, ...]]) -> list[bytes]:

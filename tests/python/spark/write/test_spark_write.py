@@ -47,7 +47,7 @@ class Target:
             return found == sorted(event["id"] for event in events(start, stop))
         expected = [b"record %d" % number for number in range(start, stop)]
         if self.format == "ledger":
-            with Ledger.open(self.log, base="events") as snapshot:
+            with Ledger.open(self.log) as snapshot:
                 return list(snapshot.payloads()) == expected
         return payloads(self.log) == expected
 
@@ -271,3 +271,20 @@ def test_new_wal_has_the_requested_segment_size(target: Target) -> None:
     with Wal.open(target.log) as wal:
         assert wal.segment_bytes == 4096
     assert target.has(0, 1000)
+
+
+@pytest.mark.parametrize("target", ["ledger"], indirect=True)
+def test_a_ledger_gets_whole_files_once(target: Target) -> None:
+    for _ in range(2):
+        target.write(0, 90, base="orders", txnAppId="a", txnVersion=1)
+    assert target.has(0, 90)
+    with Ledger.open(target.log, "a", base="orders") as ledger:
+        fetched = ledger.fetch()
+        assert fetched is not None and sum(body.count for body in fetched.data) == 90
+        ledger.remove(fetched.removable)
+        # A sender took the files of a transaction: it is known all the same.
+        target.write(0, 90, txnAppId="a", txnVersion=1)
+        assert not ledger.has_data()
+        target.write(90, 95, txnAppId="a", txnVersion=2)
+        assert ledger.has_data()
+    assert target.has(90, 95)

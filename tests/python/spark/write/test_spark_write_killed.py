@@ -176,9 +176,7 @@ spark.stop()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the executor by /proc")
-def test_killed_executor_and_speculation_write_records_once(
-    tmp_path: Path,
-) -> None:
+def test_killed_executor_and_speculation_write_records_once(tmp_path: Path) -> None:
     require_spark()
     (tmp_path / "cluster").mkdir()
     log, mark = tmp_path / "log", tmp_path / "killed"
