@@ -1,7 +1,5 @@
 """Logs from asyncio: appended records, and no sync in the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import doctest
 import threading
@@ -46,9 +44,7 @@ async def test_syncing_calls_run_outside_the_event_loop_thread(
     assert witness.plain.closed
 
 
-async def test_many_unsynced_segments_move_appends_to_a_thread(
-    tmp_path: Path,
-) -> None:
+async def test_many_unsynced_segments_move_appends_to_a_thread(tmp_path: Path) -> None:
     """A log of segments syncs the oldest segment when 16 are unsynced."""
     witness = Witness(Wal.create(tmp_path / "log", segment_bytes=64))
     async with AsyncWal(witness) as log:
@@ -62,9 +58,7 @@ async def test_many_unsynced_segments_move_appends_to_a_thread(
     assert loop not in threads[17:100]
 
 
-async def test_append_that_may_wait_runs_in_a_thread(
-    tmp_path: Path,
-) -> None:
+async def test_append_that_may_wait_runs_in_a_thread(tmp_path: Path) -> None:
     """In layout `slots` an append waits for a running sync; earlier, the loop waited, too."""
     witness = Witness(Book.create(tmp_path / "log", layout="slots", durability="manual"))
     async with AsyncBook(witness) as book:

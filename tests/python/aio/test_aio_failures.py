@@ -1,7 +1,5 @@
 """Every handle from asyncio: failed syncs, cancelled tasks, closing and what it lets go of."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

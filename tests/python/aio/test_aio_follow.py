@@ -1,7 +1,5 @@
 """Following logs from asyncio: threads, order, the end, cancellation, damage."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -1,7 +1,5 @@
 """Several logs in one loop, one log in several loops, and loops that just end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

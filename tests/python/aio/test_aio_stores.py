@@ -1,7 +1,5 @@
 """Ledgers and event stores from asyncio: no wait for the disk in the loop, order, a sender."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
@@ -14,12 +12,7 @@ from typing import Any
 import pytest
 
 from aio_kinds import HANDLES, PATIENCE, Witness, note, own_threads, until
-from deedbook import (
-    Durability,
-    EventStore,
-    InvalidArgumentError,
-    Ledger,
-)
+from deedbook import Durability, EventStore, InvalidArgumentError, Ledger
 from deedbook.aio import AsyncEventStore, AsyncLedger
 from deedbook.http import AsyncSender
 from endpoint import Endpoint
@@ -27,13 +20,7 @@ from endpoint import Endpoint
 pytestmark = pytest.mark.usefixtures("threads_end")
 
 numbers = HANDLES["ledger"].found
-DURABILITIES = [
-    "always",
-    timedelta(milliseconds=1),
-    Durability.bytes(200),
-    "manual",
-    "none",
-]
+DURABILITIES = ["always", timedelta(milliseconds=1), Durability.bytes(200), "manual", "none"]
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)

@@ -231,10 +231,7 @@ def test_series_and_frames_are_appended(empty: Book) -> None:
         (pa.table({"a": [b"x"], "b": [b"y"]}), 'no column "jam" among a, b'),
         (pa.table({"x": [b"a"]}), 'no column "jam" among x'),
         (pa.table({"jam": [b"x"], "mug": [1]}), "mug of Arrow type Int64"),
-        (
-            pa.table({"jam": [b"x"], "mug": pa.array([None], pa.int32())}),
-            "mug is null in row 0",
-        ),
+        (pa.table({"jam": [b"x"], "mug": pa.array([None], pa.int32())}), "mug is null in row 0"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

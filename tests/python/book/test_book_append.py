@@ -136,11 +136,3 @@ def test_iterable_appending_to_its_own_book_avoids_deadlock(book: Book) -> None:
     assert found.count(b"inner") == 8
     assert [jam for jam in found if jam != b"inner"] == [b"%032d" % n for n in range(20_000)]
     assert first < end <= book.last + 1 and len(found) == book.last
-
-
-def test_mugs_are_stored_in_every_way(book: Book) -> None:
-    book.append(b"a", mug=7)
-    book.commit(b"b", mug=2**32 - 1)
-    book.append_many([b"c"], mugs=iter([3]))
-    book.append_many([b"d", b"e"], (4, 5), atomic=True)
-    assert [deed.mug for deed in book] == [7, 2**32 - 1, 3, 4, 5]

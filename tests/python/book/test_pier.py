@@ -10,16 +10,7 @@ import pytest
 
 import deedbook
 import deedbook.metrics
-from deedbook import (
-    Book,
-    ClosedError,
-    Deed,
-    InvalidArgumentError,
-    LockedError,
-    OutOfRangeError,
-    Pier,
-    ReadOnlyError,
-)
+from deedbook import Book, ClosedError, Deed, InvalidArgumentError, OutOfRangeError, Pier
 from deedbook._formats import detect
 from positions import span
 from shell import outputs as deedbook_cli
@@ -115,13 +106,13 @@ def test_epochs_are_plain_values(zod: Path) -> None:
 def test_handles_end_as_those_of_other_formats(zod: Path) -> None:
     with Pier.open(zod) as reader:
         for refused in (reader.roll, lambda: reader.append(b""), lambda: reader.save_meta(life=1)):
-            with pytest.raises(ReadOnlyError):
+            with pytest.raises(deedbook.ReadOnlyError):
                 refused()
     pier = Pier.open(zod, "a")
     assert pier and not pier.closed
     shown = f'"{zod}", events 1 to 9, 3 epochs, mode "a", durability'
     assert repr(pier) == f"<deedbook.Pier {shown} 'always'>"
-    with pytest.raises(LockedError):
+    with pytest.raises(deedbook.LockedError):
         Pier.open(log_of(zod), "a")
     pier.close()
     pier.close()

@@ -68,9 +68,9 @@ class BookMachine(RuleBasedStateMachine):
     def append(self, jam: bytes, mug: int) -> None:
         assert self.book.append(jam, mug) == self.appended([(mug, jam)])[0]
 
-    @rule(jam=JAMS)
-    def commit(self, jam: bytes) -> None:
-        assert self.book.commit(bytearray(jam)) == self.appended([(0, jam)])[0]
+    @rule(jam=JAMS, mug=MUGS)
+    def commit(self, jam: bytes, mug: int) -> None:
+        assert self.book.commit(bytearray(jam), mug) == self.appended([(mug, jam)])[0]
         assert self.book.durable_last == self.book.last
 
     @rule(jams=st.lists(JAMS, max_size=20))

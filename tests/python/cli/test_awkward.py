@@ -3,8 +3,6 @@
 The newcomer's review met each of them (D10), and the security review the links and process ids.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import signal
@@ -121,9 +119,6 @@ def test_cat_says_that_a_record_is_packed(
     assert main(["cat", str(tmp_path / "log")]) == 0
     out, said = capfd.readouterr()
     assert len(out.splitlines()) == 2 and said.startswith("deedbook: 1 record with several")
-
-
-# -- links, modes and process ids ------------------------------------------------------------------
 
 
 @posix

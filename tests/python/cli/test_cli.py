@@ -1,7 +1,5 @@
 """The command line at the boundary of the process: arguments in; bytes, text and exit code out."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -53,9 +51,6 @@ def book(tmp_path: Path) -> Path:
     path = tmp_path / "five.book"
     ok("append", path, stdin=b"1\n2\n3\n4\n5\n")
     return path
-
-
-# -- usage ----------------------------------------------------------------------------------------
 
 
 def test_version_names_program_and_version() -> None:
@@ -173,9 +168,6 @@ def test_debug_mode_prints_traceback_and_keeps_exit_code(tmp_path: Path) -> None
     assert b"Traceback" in done.stderr and b"deedbook: " in done.stderr
 
 
-# -- cat ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("args", "events"),
     [
@@ -259,9 +251,6 @@ def test_cat_of_a_large_payload_is_complete(path: Path) -> None:
     with package.Book.create(path) as book:
         book.append(payload)
     assert ok("cat", path, "--raw") == payload + b"\n"
-
-
-# -- append ---------------------------------------------------------------------------------------
 
 
 def test_append_creates_a_book_with_each_lines_bytes(
@@ -384,9 +373,6 @@ def test_a_log_is_not_appended_to_itself(book: Path) -> None:
     assert snapshot(book) == before
 
 
-# -- append --resume ------------------------------------------------------------------------------
-
-
 def test_resume_appends_the_rest_and_then_nothing(tmp_path: Path) -> None:
     book = tmp_path / "book"
     lines = [b"%d" % number for number in range(2500)]
@@ -419,9 +405,6 @@ def test_resume_does_not_count_bad_lines(tmp_path: Path) -> None:
     deedbook("append", book, stdin=b"no\n1\nno\n2\n")
     deedbook("append", book, "--resume", stdin=b"no\n1\nno\n2\nno\n3\n")
     assert payloads(book) == [b"1", b"2", b"3"]
-
-
-# -- info, verify, repair, salvage ----------------------------------------------------------------
 
 
 def test_salvage_with_keep_numbers_puts_stubs_for_losses(
@@ -502,9 +485,6 @@ def test_salvage_reports_new_numbers_of_a_book(tmp_path: Path) -> None:
     assert json.loads(outputs("salvage", source, target, "--json", code=1)[0])["renumbered"] is True
     assert payloads(target) == [JAMS[0], JAMS[2]]
     assert "-> 2..2" in outputs("salvage", source, tmp_path / "again", code=1)[0]
-
-
-# -- damage and hostile input ---------------------------------------------------------------------
 
 
 def make_places(top: Path) -> dict[str, str]:
@@ -595,17 +575,11 @@ def test_read_only_book_is_readable_but_refuses_appends(tmp_path: Path) -> None:
     assert os.listdir(book) == ["book.log"]
 
 
-# -- standard streams -----------------------------------------------------------------------------
-
-
 def shell(text: str, *args: object) -> subprocess.CompletedProcess[bytes]:
     """Run deedbook with redirections, which need a shell."""
     line = f"exec {shlex.join(command(*args))} {text}"
     return subprocess.run(
-        ["/bin/sh", "-c", line],
-        capture_output=True,
-        timeout=30,
-        env=environment(),
+        ["/bin/sh", "-c", line], capture_output=True, timeout=30, env=environment()
     )
 
 
@@ -614,8 +588,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 
 @posix
 @pytest.mark.parametrize(
-    ("where", "said"),
-    [pytest.param(">/dev/full", "No space", marks=linux), (">&-", "closed")],
+    ("where", "said"), [pytest.param(">/dev/full", "No space", marks=linux), (">&-", "closed")]
 )
 @pytest.mark.parametrize("words", [["cat"], ["cat", "--raw"], ["info"], ["verify"]])
 def test_full_or_closed_stdout_prints_one_line(

@@ -1,7 +1,5 @@
 """Files that commands replace: report, export and metrics write aside, and rename."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """Commands on every format: ``export``, ``cat --tail``, and the keys of ``info --json``."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import gzip

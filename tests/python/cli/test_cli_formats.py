@@ -1,7 +1,5 @@
 """The command line asks each format the same questions, and recognizes its own saved files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -77,9 +75,6 @@ def begin_of(log: Path, number: int) -> int:
     return place_of(log, number) - (12 if formats.detect(log) == "book" else 8)
 
 
-# -- a format is a single entry -------------------------------------------------------------------
-
-
 def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
     facts = json.loads(ok("info", log, "--json"))
     shared = [
@@ -97,9 +92,6 @@ def test_info_has_the_same_keys_for_every_format(kind: Kind, log: Path) -> None:
     # The help of info lists the other keys (test_cli_export.py).
     for command in ("verify", "repair"):
         assert json.loads(ok(command, log, "--json"))["format"] == kind.name
-
-
-# -- saved files ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -153,9 +145,6 @@ def test_what_was_saved_is_described_printed_and_salvaged(
     assert ok("cat", tmp_path / "copy", "--raw") == LINES.split(b"\n", 51)[51]
 
 
-# -- damage ---------------------------------------------------------------------------------------
-
-
 def test_damage_is_reported_skipped_and_omitted_from_copies(
     kind: Kind, log: Path, tmp_path: Path
 ) -> None:
@@ -197,9 +186,6 @@ def test_damage_is_reported_skipped_and_omitted_from_copies(
     assert kind.file(log).read_bytes() == before
 
 
-# -- salvage reports losses -----------------------------------------------------------------------
-
-
 def test_a_salvage_fails_if_anything_was_damaged(kind: Kind, path: Path, tmp_path: Path) -> None:
     ok("append", "--format", kind.name, *kind.options, path, stdin=b"")
     assert b"copied 0 " in ok("salvage", path, tmp_path / "empty")
@@ -224,9 +210,6 @@ def test_a_salvage_reports_a_loss_at_the_end(kind: Kind, log: Path, tmp_path: Pa
     assert re.search(rf"acknowledged \w+s are lost: durable to byte {end:,}, intact", text)
     intact = json.loads(ok("salvage", tmp_path / "copy", tmp_path / "copy3", "--json"))
     assert intact["lost_at_end"] is None
-
-
-# -- repair ---------------------------------------------------------------------------------------
 
 
 def test_a_repair_does_not_cut_intact_records_unasked(kind: Kind, log: Path) -> None:

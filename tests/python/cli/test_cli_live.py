@@ -1,7 +1,5 @@
 """The command line while things happen to it: signals, kills, closed pipes, other processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The event store from the shell."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """The messages and files of ``deedbook spark`` if Spark does not start."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A ledger from the shell: append, look, send, dead letters."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The command line for people: completion, the manual page, colour and progress."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

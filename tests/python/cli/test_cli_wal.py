@@ -1,7 +1,5 @@
 """The command line with write-ahead logs, at the process boundary."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

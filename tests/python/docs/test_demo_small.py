@@ -47,9 +47,7 @@ def report_of(out: Path) -> dict[str, Any]:
     return report
 
 
-def test_small_demo_adds_up_with_only_the_wheel(
-    finished: tuple[Path, str],
-) -> None:
+def test_small_demo_adds_up_with_only_the_wheel(finished: tuple[Path, str]) -> None:
     out, said = finished
     report = report_of(out)
     kills = report["writing"]["kills"]

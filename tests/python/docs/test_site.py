@@ -32,11 +32,7 @@ def test_the_blocks_of_a_page_run(
     assert {block.language for block in blocks(page)} <= LANGUAGES
     if "os.fork" in page.read_text():  # children of this process would inherit the locks of threads
         done = subprocess.run(
-            [sys.executable, HELPER, page],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
+            [sys.executable, HELPER, page], cwd=tmp_path, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return

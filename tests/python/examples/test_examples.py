@@ -1,7 +1,5 @@
 """The programs of examples/python do what their first paragraph says, as a user starts them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The programs of examples/rust behave as documented."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

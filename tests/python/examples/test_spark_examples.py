@@ -1,7 +1,5 @@
 """The programs of examples/python that use Spark, in the session of the tests."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

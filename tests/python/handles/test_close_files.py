@@ -4,8 +4,6 @@ A newcomer closed a log, removed its directory, and the disk stayed full while t
 closed book kept one file open, a closed WAL up to 16 segments.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The exceptions: one class per kind of the core, with place and durability."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct
@@ -12,25 +10,7 @@ from pathlib import Path
 import pytest
 
 import deedbook
-from deedbook import (
-    AlreadyExistsError,
-    Book,
-    ClosedError,
-    ContiguityError,
-    CorruptError,
-    Error,
-    InvalidArgumentError,
-    IoError,
-    LockedError,
-    LostRecordsError,
-    MissingError,
-    NotALogError,
-    OutOfRangeError,
-    PoisonedError,
-    ReadOnlyError,
-    TooLargeError,
-    UnsupportedError,
-)
+from deedbook import AlreadyExistsError, Book, ClosedError, CorruptError, Error, IoError
 from this_process import held
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -61,13 +41,13 @@ def test_error_kinds_and_classes_match_one_to_one() -> None:
     ("error", "builtin"),
     [
         (IoError, OSError),
-        (MissingError, FileNotFoundError),
+        (deedbook.MissingError, FileNotFoundError),
         (AlreadyExistsError, FileExistsError),
         (ClosedError, ValueError),
-        (OutOfRangeError, IndexError),
-        (TooLargeError, ValueError),
-        (InvalidArgumentError, ValueError),
-        (LostRecordsError, CorruptError),
+        (deedbook.OutOfRangeError, IndexError),
+        (deedbook.TooLargeError, ValueError),
+        (deedbook.InvalidArgumentError, ValueError),
+        (deedbook.LostRecordsError, CorruptError),
     ],
 )
 def test_errors_inherit_from_matching_builtin_errors(error: type, builtin: type) -> None:
@@ -75,7 +55,7 @@ def test_errors_inherit_from_matching_builtin_errors(error: type, builtin: type)
 
 
 def test_missing(path: Path) -> None:
-    error = caught(MissingError, lambda: Book.open(path))
+    error = caught(deedbook.MissingError, lambda: Book.open(path))
     assert (error.errno, error.filename) == (errno.ENOENT, str(path / "book.log"))
     assert (error.kind, error.format, error.path) == ("missing", "book", str(path / "book.log"))
     assert error.offset is error.durable is None
@@ -117,7 +97,7 @@ def test_unsupported(make_book) -> None:
     deed = struct.pack("<QIxxxx2sIxxxxQ", 6, 7, b"ab", zlib.crc32(body), 6)
     path = make_book(struct.pack("<IIQ", 0x424F4F4B, 1, 1) + deed)
     assert [deed.jam for deed in Book.open(path)] == [b"ab"]
-    error = caught(UnsupportedError, lambda: Book.open(path, "a"))
+    error = caught(deedbook.UnsupportedError, lambda: Book.open(path, "a"))
     assert error.path == str(path / "book.log")
 
 
@@ -133,13 +113,13 @@ def test_lost_records(path: Path, packed) -> None:
     with Book.create(path) as book:
         book.append_many([b"one", b"two"])
     (path / "book.log").write_bytes(packed([b"one"]))
-    error = caught(LostRecordsError, lambda: Book.open(path, "a"))
+    error = caught(deedbook.LostRecordsError, lambda: Book.open(path, "a"))
     assert (error.offset, error.next_intact) == (43, None)
 
 
 def test_locked(path: Path) -> None:
     with Book.create(path):
-        error = caught(LockedError, lambda: Book.open(path, "a"))
+        error = caught(deedbook.LockedError, lambda: Book.open(path, "a"))
     assert error.holder == os.getpid()
 
 
@@ -156,9 +136,9 @@ def test_poisoned(path: Path) -> None:
         (lambda: book.append(b"more"), "no"),
         (lambda: book.append_many([b"more"]), "no"),
     ):
-        error = caught(PoisonedError, call)
+        error = caught(deedbook.PoisonedError, call)
         assert error.durable == durable
-    caught(PoisonedError, book.close)
+    caught(deedbook.PoisonedError, book.close)
     assert book.closed
 
 
@@ -172,15 +152,19 @@ def closed(path: Path) -> None:
     ("expected", "call", "durable"),
     [
         (AlreadyExistsError, Book.create, None),
-        (ReadOnlyError, lambda path: Book.open(path).append(b"x"), "no"),
+        (deedbook.ReadOnlyError, lambda path: Book.open(path).append(b"x"), "no"),
         (ClosedError, closed, "no"),
-        (OutOfRangeError, lambda path: Book.open(path)[1], None),
+        (deedbook.OutOfRangeError, lambda path: Book.open(path)[1], None),
         (
-            ContiguityError,
+            deedbook.ContiguityError,
             lambda path: Book.open(path, "a").append_many([b""], event=7, atomic=True),
             "no",
         ),
-        (TooLargeError, lambda path: Book.open(path, "a", deed_bytes_max=8).append(b"12345"), "no"),
+        (
+            deedbook.TooLargeError,
+            lambda path: Book.open(path, "a", deed_bytes_max=8).append(b"12345"),
+            "no",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:unclosed")
@@ -194,16 +178,16 @@ def test_errors_name_the_log_and_what_is_durable(path: Path, expected, call, dur
 
 def test_a_file_of_others_and_a_wrong_argument(make_book) -> None:
     path = make_book(b"something else, of more than 16 bytes")
-    error = caught(NotALogError, lambda: Book.open(path))
+    error = caught(deedbook.NotALogError, lambda: Book.open(path))
     assert error.path == str(path / "book.log") and "magic" in str(error)
-    assert caught(InvalidArgumentError, lambda: Book.open(path, "w")).path is None
+    assert caught(deedbook.InvalidArgumentError, lambda: Book.open(path, "w")).path is None
 
 
 def test_errors_without_a_place_still_have_the_attributes() -> None:
     error = Error("made in Python")
     assert (error.kind, error.format, error.path, error.offset) == ("error", None, None, None)
     assert error.durable is None and CorruptError("x").next_intact is None
-    assert LockedError("x").holder is None
+    assert deedbook.LockedError("x").holder is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

@@ -1,7 +1,5 @@
 """Handles of all formats behave as Python expects: `in`, `bool`, `with`, warnings, the GIL."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -15,18 +13,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import (
-    Book,
-    ClosedError,
-    Event,
-    EventStore,
-    InvalidArgumentError,
-    IoError,
-    Ledger,
-    NotALogError,
-    Pier,
-    Wal,
-)
+from deedbook import Book, EventStore, InvalidArgumentError, IoError, Ledger, NotALogError, Wal
 from nostr_events import made
 
 Log = type[Book] | type[Wal]
@@ -38,9 +25,6 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def kind(request: pytest.FixtureRequest) -> Log:
     """The class of a log."""
     return request.param  # type: ignore[no-any-return]
-
-
-# -- in, bool, with -------------------------------------------------------------------------------
 
 
 def test_in_goes_by_number(kind: Log, path: Path) -> None:
@@ -70,7 +54,7 @@ def test_closed_log_is_false_and_refuses_with(kind: Log, path: Path) -> None:
     assert log and len(log) == 0
     log.close()
     assert not log
-    with pytest.raises(ClosedError), log:
+    with pytest.raises(deedbook.ClosedError), log:
         raise AssertionError("entered")
 
 
@@ -83,10 +67,14 @@ CLOSES: dict[str, tuple[Callable[[Path], Any], Any, str]] = {
     ),
     "wal": (Wal.create, b"x", "*.wal"),
     "single": (lambda path: Wal.create(path, single_file=True), b"x", "."),
-    "pier": (lambda path: Pier.create(path, durability="manual"), b"x", ".urb/log/*/book.log"),
+    "pier": (
+        lambda path: deedbook.Pier.create(path, durability="manual"),
+        b"x",
+        ".urb/log/*/book.log",
+    ),
     "nostr": (
         lambda path: EventStore.create(path, durability="manual"),
-        Event(**made("content")),
+        deedbook.Event(**made("content")),
         "wal/wal.log",
     ),
 }
@@ -112,9 +100,6 @@ def test_failed_close_at_the_end_of_with_raises(
     assert log.closed
     if not raises:
         assert raised.value.kind == "io" and str(file.parent) in str(raised.value)
-
-
-# -- never closed ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["Book", "Wal", "Pier", "Ledger", "EventStore"])
@@ -186,8 +171,6 @@ def test_fork_and_interpreter_exit_neither_hang_nor_warn(
     done = run_child(ENDS, name, path, end, json.dumps(made()))
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
-
-# -- the GIL --------------------------------------------------------------------------------------
 
 GETTERS: dict[Any, list[str]] = {
     Book: ["bounds", "epoch", "last", "durable_last", "end"],
@@ -271,8 +254,6 @@ def test_changing_buffer_is_appended_consistently(
     assert len(payloads) == 24 and all(payload in (old, new) for payload in payloads)
     assert kind.verify(path).ok
 
-
-# -- arguments ------------------------------------------------------------------------------------
 
 NUMBERS: dict[str, Callable[[Any, Any], object]] = {
     "start": lambda log, number: log.iter(number),
@@ -365,9 +346,6 @@ log.close()
         pytest.skip("needs /proc")
     done = run_child(code, kind.__name__, path)
     assert done.stdout == "no True\n" * 4, done.stderr
-
-
-# -- which format ---------------------------------------------------------------------------------
 
 
 def test_opening_with_the_wrong_class_is_refused(kind: Log, path: Path) -> None:

@@ -1,7 +1,5 @@
 """Payloads read from files, and as files."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import shutil

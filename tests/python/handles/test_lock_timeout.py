@@ -1,7 +1,6 @@
-"""Opening for writing waits for the writer of another process, as long as it is told to."""
+"""The writer of another process: who it is, and waiting for its end as long as told."""
 
-from __future__ import annotations
-
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 import deedbook
+from deedbook._formats.writer import Writer, writer_of, writer_text
 from shell import complaint
 from shell import deedbook as command
 
@@ -107,3 +107,18 @@ def test_the_shell_waits_too(tmp_path: Path) -> None:
 def test_a_wait_is_no_less_than_nothing(tmp_path: Path) -> None:
     with pytest.raises(deedbook.InvalidArgumentError, match="lock_timeout must be 0 seconds"):
         deedbook.Book.open(tmp_path, "a", lock_timeout=-1)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="needs /proc/locks")
+def test_writer_in_another_pid_namespace_counts_as_unknown(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    lock, ours = tmp_path / "lock", os.getpid()
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for number in (1, ours):
+            lock.write_text(f"{number}\n")
+            held = True if number == ours else None
+            assert writer_of(str(tmp_path)) == Writer(held, number)
+        assert writer_text(Writer(None, 1)) == "not known (signed by process 1)"
+        fcntl.flock(file, fcntl.LOCK_UN)
+        assert writer_of(str(tmp_path)) == Writer(False, ours)

@@ -60,10 +60,7 @@ def end(*_: object) -> None:
 
 @pytest.mark.parametrize(
     ("number", "handle", "error"),
-    [
-        (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
-        (signal.SIGTERM, end, Ended),
-    ],
+    [(signal.SIGINT, signal.default_int_handler, KeyboardInterrupt), (signal.SIGTERM, end, Ended)],
     ids=["SIGINT", "SIGTERM"],
 )
 def test_signal_during_a_log_line_ends_the_call(

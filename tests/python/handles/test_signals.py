@@ -1,7 +1,5 @@
 """Ctrl-C, fork, the end of the interpreter, garbage collection: nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import json
 import operator
 import os

@@ -1,7 +1,5 @@
 """Threads: one handle for all, shared iterators, one writer, and no GIL during calls."""
 
-from __future__ import annotations
-
 import os
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """Values of every format: they can be compared, copied, pickled, matched and shown."""
 
-from __future__ import annotations
-
 import copy
 import json
 import multiprocessing
@@ -198,12 +196,7 @@ def test_a_split_reads_from_start_to_stop(kind: Any, place: Path, arrow: Any) ->
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"columns": []},
-        {"columns": ["events"]},
-        {"on_corrupt": "drop"},
-        {"verify": "sha"},
-    ],
+    [{"columns": []}, {"columns": ["events"]}, {"on_corrupt": "drop"}, {"verify": "sha"}],
     ids=str,
 )
 def test_split_options_outside_their_range_are_refused(

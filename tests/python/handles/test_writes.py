@@ -1,7 +1,5 @@
 """Writes: within the limits of each system, and to a disk with little space or none."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

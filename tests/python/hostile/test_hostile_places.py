@@ -248,10 +248,7 @@ def commands(name: str, turn: int) -> list[str]:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_commands_neither_touch_outside_files_nor_wait(
-    name: str,
-    logs: dict[str, Path],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
+    name: str, logs: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     kinds = ("link", "fifo", "folder", "huge", "deep", "controls")
     places = [(where, kind) for where in FILES[name] for kind in kinds]
@@ -271,9 +268,7 @@ def test_commands_neither_touch_outside_files_nor_wait(
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files to other users")
 @pytest.mark.parametrize("name", FORMATS)
 def test_file_of_another_user_ends_commands_quickly(
-    name: str,
-    logs: dict[str, Path],
-    capfd: pytest.CaptureFixture[str],
+    name: str, logs: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     for turn, where in enumerate(FILES[name]):
         # Only root may enter the directory of pytest.

@@ -176,10 +176,7 @@ async def test_failed_drain_raises_despite_concurrent_calls(
 
 def test_a_start_during_a_drain_holds(sender: MakeSender, endpoint: Endpoint) -> None:
     endpoint.script.append("stall")
-    with (
-        ThreadPoolExecutor(1) as pool,
-        sender(store_of(events(1)), interval_seconds=0.05) as both,
-    ):
+    with ThreadPoolExecutor(1) as pool, sender(store_of(events(1)), interval_seconds=0.05) as both:
         drain = pool.submit(both.drain, 0.5)
         assert has_requests(endpoint)
         both.start()
@@ -227,9 +224,6 @@ def test_a_child_of_a_fork_is_refused(sender: MakeSender) -> None:
             finally:
                 os._exit(0 if good else 1)
         assert os.waitpid(pid, 0)[1] == 0
-
-
-# -- by hand: batches that change, and rates ------------------------------------------------------
 
 
 def test_damaged_batch_is_fetched_again(tmp_path: Path) -> None:

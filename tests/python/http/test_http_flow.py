@@ -18,9 +18,6 @@ def ids(run: Run) -> list[str]:
     return [id for id, _ in run.sent]
 
 
-# -- one batch ------------------------------------------------------------------------------------
-
-
 def test_batch_is_removed_only_after_acceptance(tmp_path: Path) -> None:
     store = store_of(events(3))
     run = Run(store, tmp_path, [503, Answer(None, error="reset"), 200])
@@ -159,9 +156,6 @@ def test_event_beyond_the_limit_is_never_sent(tmp_path: Path) -> None:
     assert letter.reason == "an event of 50 bytes, the endpoint takes 32"
 
 
-# -- waiting --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [429, 503, 500])
 def test_retry_after_accepts_seconds_and_dates(tmp_path: Path, status: int) -> None:
     seconds = Answer(status, {"retry-after": "30"})
@@ -244,9 +238,6 @@ def test_a_backlog_is_fetched_without_a_pause(tmp_path: Path) -> None:
     assert len(run.sent) == 100 and len(fetches) <= 8 and run.waits == []
 
 
-# -- several workers, and the end -----------------------------------------------------------------
-
-
 def test_batch_removed_during_a_fetch_is_not_resent(tmp_path: Path) -> None:
     store = store_of(events(1))
     run = Run(store, tmp_path, interval_seconds=1)
@@ -296,19 +287,6 @@ def test_answer_at_the_deadline_still_counts(tmp_path: Path, answer: int) -> Non
         while True:
             step = worker.send(run.answer(step))
     assert store.stats().batches == 1 and run.sent == []
-
-
-def test_stopped_worker_keeps_unfinished_batches(tmp_path: Path) -> None:
-    store = store_of(events(2), batch_records=1)
-    run = Run(store, tmp_path)
-    worker = run.flow.worker()
-    run.drive(worker, until=Remove)
-    store.remove(["unknown"])
-    run.flow.stop()
-    with pytest.raises(StopIteration):
-        worker.send(None)
-    assert [step.batch.count for step in run.flow.release()] == [1]
-    assert run.flow.snapshot().batches_in_flight == 0
 
 
 @pytest.mark.parametrize("answer", [503, 401])

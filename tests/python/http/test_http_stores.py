@@ -29,9 +29,6 @@ def test_the_examples_in_the_docstrings_run(name: str) -> None:
     assert done.attempted > 0 and done.failed == 0
 
 
-# -- stores ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("make", [MemoryStore, lambda: TransientDB(MemoryStore())])
 def test_what_a_store_is(make) -> None:
     store = make()
@@ -136,9 +133,6 @@ def test_values_become_compact_json_and_bytes_stay() -> None:
     with pytest.raises(AttributeError):
         _ = db.unknown
     assert db.stats().events == 3 and db.store.has_data()
-
-
-# -- bodies ---------------------------------------------------------------------------------------
 
 
 def test_batch_body_is_a_raw_stream_without_descriptor() -> None:

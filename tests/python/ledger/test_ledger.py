@@ -181,9 +181,6 @@ def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> Non
     assert not (tmp_path / "dead").exists() or not list((tmp_path / "dead").iterdir())
 
 
-# -- values and refusals --------------------------------------------------------------------------
-
-
 def test_a_removable_is_a_value(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "s", "a", batch_records=1) as ledger:
         ledger.append_many([b"1", b"2"])

@@ -305,9 +305,7 @@ def test_a_request_that_fails_leaves_no_traceback(
     assert [one.getMessage() for one in caplog.records] == ([] if is_gone else [said])
 
 
-def test_slow_metrics_clients_release_their_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_slow_metrics_clients_release_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_server, "_SECONDS_MAX", 0.2)
     before = threading.active_count()
     with served(lambda: "x 1\n") as address, contextlib.ExitStack() as stack:

@@ -170,9 +170,6 @@ def test_report_without_writer_explains_missing_latencies(logs: Path) -> None:
         deedbook.report(3)  # type: ignore[arg-type]
 
 
-# -- the page -------------------------------------------------------------------------------------
-
-
 def test_report_shows_consumer_lag_in_bytes_or_events(logs: Path) -> None:
     assert "read to event 701</title>" in (page := deedbook.report(logs / "pier").to_html())
     assert "<span>2,300 events to read</span>" in page
@@ -238,9 +235,6 @@ def pixels(file: Path) -> tuple[int, int]:
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
 
 
-# -- the commands ---------------------------------------------------------------------------------
-
-
 def test_report_and_stats_give_the_figures(logs: Path, tmp_path: Path) -> None:
     log, page = logs / "wal", tmp_path / "report.html"
     shown = json.loads(ok("report", log, "-o", page, "--json"))
@@ -293,9 +287,6 @@ def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path) -> N
         done = command(*arguments)
         assert said in complaint(done, 2) and done.stdout == b""
     assert not os.path.exists(page) and Book.verify(book).ok
-
-
-# -- bounds ---------------------------------------------------------------------------------------
 
 
 def test_scan_memory_is_constant_in_log_length() -> None:

@@ -106,9 +106,7 @@ def test_segment_dropped_by_compaction_does_not_end_report(
     assert found.ok and [part.name for part in found.parts] == ["data.0.seg"]
 
 
-def test_failed_log_without_damage_has_no_damage_count(
-    tmp_path: Path,
-) -> None:
+def test_failed_log_without_damage_has_no_damage_count(tmp_path: Path) -> None:
     with Pier.create(tmp_path / "pier") as pier:
         for number in range(3):
             pier.append_many([b"%d" % number] * 2)

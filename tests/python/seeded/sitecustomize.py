@@ -5,8 +5,6 @@ PYTHONPATH, and each Python process begins with the module. Spark plans, reads a
 processes, and no fixture reaches those.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

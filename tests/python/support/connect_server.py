@@ -1,7 +1,5 @@
 """A server of Spark Connect from the pip package, and its session next to the local session."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

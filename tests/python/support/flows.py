@@ -1,7 +1,5 @@
 """The decisions of a sender, step by step: scripted answers, and a clock that skips."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -66,7 +64,7 @@ class Run:
         except StopIteration as end:
             return bool(end.value)
 
-    def drain(self) -> Run:
+    def drain(self) -> "Run":
         """Do the work of a sender that closes without a deadline."""
         self.flow.close(float("inf"))
         assert self.drive(self.flow.worker())

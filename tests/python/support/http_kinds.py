@@ -1,7 +1,5 @@
 """Senders over HTTP: events, a special clock, both senders with one interface."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading
@@ -100,7 +98,7 @@ class Both:
 
         return call
 
-    def __enter__(self) -> Both:
+    def __enter__(self) -> "Both":
         return self
 
     def __exit__(self, *args: object) -> None:

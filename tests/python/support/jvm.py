@@ -6,8 +6,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["archive_classes", "set_options"]
-
 _VARIABLES = ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS")
 # No optimising compiler, because the JVMs are short-lived.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

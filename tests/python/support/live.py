@@ -18,10 +18,7 @@ def running(
     """Run a command next to the test. A hanging command is killed, which ends the test's reads."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
-        program or command(*args),
-        **{**settings, **options},
-        env=environment(),
-        bufsize=0,
+        program or command(*args), **{**settings, **options}, env=environment(), bufsize=0
     ) as process:
         watchdog = threading.Timer(GIVE_UP_SECONDS, process.kill)
         watchdog.start()

@@ -1,7 +1,5 @@
 """The result of appending many, as numbers for comparisons."""
 
-from __future__ import annotations
-
 from typing import Any
 
 
