@@ -1,7 +1,6 @@
 """The examples in docs/service.md and docs/metrics.md work: service, units, manifests, alerts."""
 
 import configparser
-import contextlib
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import pytest
 from deedbook import Wal
 from deedbook.metrics import _logs
 from doc_blocks import blocks
+from live import line, program
 from places import DOCS
 
 SERVICE, METRICS = DOCS / "service.md", DOCS / "metrics.md"
@@ -27,22 +26,6 @@ pytestmark = [
     pytest.mark.skipif(not DOCS.exists(), reason="docs is not in this checkout"),
     pytest.mark.skipif(os.name != "posix", reason="services here end by SIGTERM"),
 ]
-
-
-@contextlib.contextmanager
-def service(script: Path, log: Path, address: str = "127.0.0.1") -> Iterator[subprocess.Popen[str]]:
-    """The service of the page, as a process."""
-    command = [sys.executable, script, log, address, "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 def end(process: subprocess.Popen[str], number: signal.Signals) -> int:
@@ -72,11 +55,11 @@ def test_service_keeps_acknowledged_records_and_hands_over_lock(
 ) -> None:
     log = tmp_path / "log"
     lines = [b"order %d" % number for number in range(50)]
-    with service(script, log) as first:
+    with program(script, log, "127.0.0.1", 0) as first:
         port = int(line(first).split()[1])
         answered = noted(port, lines)
         assert len(answered) == 50
-        with service(script, log) as second:  # waits for the first service's lock
+        with program(script, log, "127.0.0.1", 0) as second:  # waits for the first service's lock
             time.sleep(0.5)
             assert second.poll() is None
             assert (end(first, signal.SIGTERM), line(first)) == (0, "closed")
@@ -116,7 +99,7 @@ def test_what_the_container_runs_is_reached_from_outside(script: Path, tmp_path:
     assert Path(directory).parent == Path(dockerfile()["VOLUME"])
     assert port == dockerfile()["EXPOSE"]
     # A service at 127.0.0.1 alone refuses 127.0.0.2, just as it refuses other machines.
-    with service(script, tmp_path / "log", address) as process:
+    with program(script, tmp_path / "log", address, 0) as process:
         assert noted(int(line(process).split()[1]), [b"order"], "127.0.0.2") == [0]
         assert end(process, signal.SIGTERM) == 0
 

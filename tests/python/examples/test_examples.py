@@ -9,14 +9,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from deedbook import Ledger, Wal
 from endpoint import Endpoint
+from live import line, program
 from places import EXAMPLES
 
 pytestmark = [
@@ -32,19 +32,8 @@ def run(name: str, *arguments: object, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-@contextmanager
-def started(name: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+def started(name: str, *arguments: object) -> AbstractContextManager[subprocess.Popen[str]]:
+    return program(EXAMPLES / f"{name}.py", *arguments)
 
 
 def post(url: str, body: bytes) -> int:

@@ -15,6 +15,7 @@ import pytest
 
 import deedbook
 from deedbook._formats.writer import Writer, writer_of, writer_text
+from live import line, program
 from shell import complaint
 from shell import deedbook as command
 
@@ -35,19 +36,12 @@ FORMATS = ("book", "pier", "wal", "nostr")
 @contextmanager
 def held(path: Path, format: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that has the log open for writing until it gets a line."""
-    holder = [sys.executable, "-c", HOLDER, str(path), format]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(holder, **pipes, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "held\n"
-        try:
-            yield child
-        finally:
-            child.kill()
+    with program("-c", HOLDER, path, format) as child:
+        assert line(child) == "held"
+        yield child
 
 
 def release(child: subprocess.Popen[str]) -> None:
-    assert child.stdin is not None
     child.stdin.write("\n")
     child.stdin.flush()
 
@@ -94,11 +88,11 @@ def test_ctrl_c_ends_the_wait(tmp_path: Path) -> None:
 def test_the_shell_waits_too(tmp_path: Path) -> None:
     path = tmp_path / "log"
     append: list[Any] = ["append", path, "--lock-timeout"]
-    line: dict[str, Any] = {"stdin": b'{"n": 1}\n', "env": {}}
+    given: dict[str, Any] = {"stdin": b'{"n": 1}\n', "env": {}}
     with held(path, "book") as child:
-        assert "waited 100ms" in complaint(command(*append, "0.1", **line), 2)
+        assert "waited 100ms" in complaint(command(*append, "0.1", **given), 2)
         threading.Timer(0.5, release, [child]).start()
-        done = command(*append, "60", **line)
+        done = command(*append, "60", **given)
         assert done.returncode == 0, done.stderr
     with deedbook.Book.open(path) as book:
         assert len(book) == 1

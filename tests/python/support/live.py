@@ -1,6 +1,7 @@
-"""Commands of ``deedbook`` next to a test: the test writes input, reads output, and ends them."""
+"""Commands and programs next to a test: the test writes input, reads output, and ends them."""
 
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,21 @@ def running(
         finally:
             watchdog.cancel()
             process.kill()
+
+
+@contextmanager
+def program(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """Run a program of Python next to the test, and kill it at the end of the block."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, *map(str, words)], **pipes, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    return process.stdout.readline().strip()
 
 
 def ended(process: subprocess.Popen[bytes]) -> subprocess.CompletedProcess[bytes]:
