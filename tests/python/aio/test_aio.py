@@ -13,7 +13,7 @@ import deedbook.aio
 from aio_kinds import LOGS, Collected, Handle, Witness, own_threads, until
 from deedbook import Book, Durability, OutOfRangeError, Wal
 from deedbook.aio import AsyncBook, AsyncWal
-from positions import span
+from logs import span
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 

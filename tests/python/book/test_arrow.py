@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, Deed, InvalidArgumentError
-from positions import span
+from logs import span
 
 pa = pytest.importorskip("pyarrow")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, InvalidArgumentError
-from positions import span
+from logs import span
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 

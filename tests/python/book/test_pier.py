@@ -12,7 +12,7 @@ import deedbook
 import deedbook.metrics
 from deedbook import Book, ClosedError, Deed, InvalidArgumentError, OutOfRangeError, Pier
 from deedbook._formats import detect
-from positions import span
+from logs import span
 from shell import outputs as deedbook_cli
 
 JAMS = [b'{"n":%d}' % n for n in range(1, 10)]

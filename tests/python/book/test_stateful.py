@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import tiers
 from deedbook import Book, ContiguityError, Deed, Durability, OutOfRangeError
-from positions import span
+from logs import span
 
 SMALL = st.binary(max_size=40)
 # Around the sizes at which the writer changes its way of writing, and of nested deeds.

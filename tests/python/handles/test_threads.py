@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, Durability
-from positions import span
+from logs import span
 from this_process import counts_during
 
 THREADS = 8

@@ -14,7 +14,7 @@ import pytest
 import deedbook
 from deedbook import Book, Deed, Ledger, Log, Meta, Pier, Record, Wal
 from deedbook.jobs import Split
-from positions import span
+from logs import span
 
 PAYLOADS = [b"%d" % number * (number % 30) for number in range(2000)]
 

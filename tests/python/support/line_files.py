@@ -10,8 +10,6 @@ from deedbook._system import compressed as _compressed
 
 
 def has_zstd() -> bool:
-    from deedbook._system import compressed as _compressed
-
     try:
         _compressed.zstd("this")
     except ImportError:

@@ -89,3 +89,8 @@ def snapshot(path: Path) -> dict[str, bytes]:
         for file in path.rglob("*")
         if file.is_file() and ".deedbook" not in file.parts
     }
+
+
+def span(added: Any) -> tuple[Any, Any]:
+    """The first position of many appended records, and the position after the last."""
+    return added.first, added.end

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import deedbook
 import tiers
 from deedbook import Durability, InvalidArgumentError, OutOfRangeError, Record, Wal
-from positions import span
+from logs import span
 
 pytestmark = pytest.mark.promise("wal-beside")
 

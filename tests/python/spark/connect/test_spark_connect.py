@@ -1,15 +1,22 @@
 """Source, sink and streams over Spark Connect; the jobs say that they do not run there."""
 
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chaos.kills.processes import kill_all
 from deedbook import UnsupportedError
 from log_bytes import flip
 from logs import append_to, make_logs, payloads
-from spark_session import finish, load, tuples, write
+from spark_session import finish, load, require_spark, tuples, write
 
 pytestmark = pytest.mark.spark
 
@@ -18,10 +25,62 @@ RECORDS = [b"record %d" % number for number in range(300)]
 
 @pytest.fixture(scope="module")
 def connected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from connect_server import connect_session
+    """A session of a new server's client; both end with the module."""
+    require_spark()
+    pytest.importorskip("grpc", reason="grpcio is not installed")
+    pytest.importorskip("grpc_status", reason="grpcio-status is not installed")
+    import pyspark
 
-    with connect_session(tmp_path_factory.mktemp("connect")) as session:
-        yield session
+    home, directory = Path(pyspark.__file__).parent, tmp_path_factory.mktemp("connect")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = int(listening.getsockname()[1])
+    settings = {
+        "spark.connect.grpc.binding.port": port,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.sql.warehouse.dir": directory / "warehouse",
+        "spark.driver.memory": "768m",
+    }
+    command = [home / "bin" / "spark-submit", "--master", "local[2]"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command += ["spark-internal"]
+    environment = {"SPARK_HOME": home, "PYSPARK_PYTHON": sys.executable}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+    with (
+        open(directory / "server.log", "w") as log,
+        subprocess.Popen(
+            list(map(str, command)),
+            env={**os.environ, **{name: str(value) for name, value in environment.items()}},
+            cwd=directory,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        ) as server,
+    ):
+        try:
+            until = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                said = (directory / "server.log").read_text()
+                assert server.poll() is None and time.monotonic() < until, said[-4000:]
+                time.sleep(0.1)
+            # pyspark.sql's builder refuses a client next to the local session, so use the class.
+            from pyspark.sql.connect.session import SparkSession
+
+            session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+            try:
+                yield session
+            finally:
+                session.stop()
+        finally:
+            server.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(20)
+            kill_all(server.pid)
 
 
 @pytest.mark.full
