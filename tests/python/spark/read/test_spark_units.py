@@ -173,16 +173,6 @@ def test_schema_that_does_not_fit(ddl: str, options: dict[str, str], message: st
     assert message in str(caught.value)
 
 
-def test_schema_in_another_case_and_not_null() -> None:
-    schema = _schema("Jam binary NOT NULL, Event bigint NOT NULL, path string NOT NULL")
-    assert bind(BOOK.columns, schema, parse({})) == ("jam", "event", "path")
-
-
-def test_unknown_column_option_names_the_allowed() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"option columns: unknown column jams; allowed"):
-        resolve(BOOK.columns, parse({"columns": "jams"}))
-
-
 def test_columns_beside_another_schema_are_refused(tmp_path: Path) -> None:
     book = write_book(tmp_path / "book", [b"x"])
     with pytest.raises(InvalidArgumentError, match="give one of the two"):
