@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::Result;
-use deedbook::book::{Book, Column, DeedRef, Layout, Options};
+use deedbook::book::{Book, Deed, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 
 use super::range;

@@ -412,7 +412,7 @@ macro_rules! methods_of_the_options {
             part: &Split,
             at: &At,
             how: How,
-        ) -> Result<deedbook::report::PartReport> {
+        ) -> Result<deedbook::report::VerifyReport> {
             self.options(at, how).verify_part(part, |_, _| Ok(()))
         }
         fn salvage(&self, at: &At, to: &Path, how: How) -> Result<deedbook::report::SalvageReport> {

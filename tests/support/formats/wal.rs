@@ -9,7 +9,7 @@ use deedbook::Batch;
 use deedbook::Result;
 use deedbook::jobs::{Bookmark, Reach, Split};
 use deedbook::storage::Storage;
-use deedbook::wal::{Column, Layout, Lsn, Options, RecordRef, Wal, segment_name};
+use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
 
 use super::range;
 use crate::support::formats::book::{number, payload, rows};
