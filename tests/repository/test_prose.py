@@ -70,3 +70,15 @@ def test_a_listed_file_is_excused_until_it_passes(tmp_path: Path) -> None:
 def test_only_prose_counts(name: str, text: str, lines: list[int]) -> None:
     said, _ = gate.judge(name, text, [])
     assert [int(one.split(":")[1]) for one in said] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "def test_a_b_c_d_e_f_g_h(): ...\ndef test_a_b_c_d_e_f_g_h_i(): ...\n"),
+        ("a.rs", "#[test]\nfn a_b_c_d_e_f_g_h() {}\n#[test]\n// why\nfn a_b_c_d_e_f_g_h_i() {}\n"),
+    ],
+)
+def test_a_tests_name_has_at_most_eight_words(name: str, text: str) -> None:
+    said, _ = gate.judge(name, text, [])
+    assert [one.split(": ")[1:] for one in said] == [["long name", "a_b_c_d_e_f_g_h_i"]]

@@ -12,7 +12,7 @@ import deedbook.aio
 from aio_kinds import Collected, Witness, turns, until
 from deedbook import ClosedError, OutOfRangeError, Pier
 from deedbook.aio import AsyncPier
-from positions import span
+from logs import span
 
 pytestmark = pytest.mark.usefixtures("threads_end")
 

@@ -387,6 +387,22 @@ def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
     assert done.returncode == 1  # the file was not empty, but had no intact record
 
 
+def test_repair_removes_damage_and_verify_names_it(spool: Path) -> None:
+    assert b"nothing to repair" in ok("repair", spool)
+    damage(spool / "9-events")
+    planned = deedbook("repair", spool, "--dry-run")
+    assert planned.returncode == 1 and b"2 intact records would stay" in planned.stdout
+    left = deedbook("repair", spool)
+    assert left.returncode == 1 and b"--accept-loss goes on without" in left.stdout
+    done = ok("repair", spool, "--accept-loss")
+    aside = spool / ".deedbook" / "quarantine" / "9-events"
+    assert f"the damaged file is in {aside}".encode() in done
+    shown = ok("verify", spool).decode()
+    assert f"{aside}: damaged, in the quarantine" in shown and "8 records" in shown
+    facts = json.loads(ok("verify", spool, "--json"))
+    assert (facts["ok"], facts["quarantined"]) == (True, [str(aside)])
+
+
 def test_unsupported_ledger_commands_and_options_are_refused(spool: Path, path: Path) -> None:
     ok("append", path, stdin=b"1\n")
     logs_only = "holds a ledger, this is for write-ahead logs"
