@@ -2072,7 +2072,7 @@ class EventStoreOpening:
         """Files with the saved bytes of a cut segment or write-ahead log."""
     @property
     def removed(self) -> list[str]:
-        """Removed files: segments named by no manifest, without events of their own."""
+        """Removed files: old or unfinished segments of a compaction, and empty unlisted ones."""
     @property
     def manifest_rebuilt(self) -> bool:
         """Whether the manifest was missing, wrong or older than its copy, and rebuilt.

@@ -25,8 +25,9 @@ use super::source::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::nostr::log::entry::file_number;
+use crate::nostr::pages::compacted::INTENT_NAME;
+use crate::nostr::pages::file_names::{parse_name, parse_unfinished};
 use crate::nostr::pages::manifest::Manifest;
-use crate::nostr::pages::segments::parse_name;
 use crate::nostr::{Check, EventStore, Options, stop_vouching};
 use crate::sidecar::{SIDECAR_NAME, sidecar_dir};
 use crate::storage::{Aside, FileId, Storage};
@@ -38,7 +39,8 @@ const UNDER_WAY: &str = "transaction";
 /// The index in the sidecar, which an opening makes again.
 const INDEX: &str = "events";
 /// The small files of the sidecar that a backup has. How far imports came is of the store alone.
-const BESIDE: [&str; 5] = ["manifest", "consumers", "loss", "settings", "transactions"];
+const BESIDE: [&str; 6] =
+    ["manifest", INTENT_NAME, "consumers", "loss", "settings", "transactions"];
 /// The backup's own files.
 const NOT_REMOVED: [&str; 4] = ["lock", "backup", UNDER_WAY, "imports.json"];
 const DAMAGED_MAX: u32 = 3;
@@ -242,12 +244,16 @@ fn see(storage: &dyn Storage, store: &Path) -> Result<Seen> {
 }
 
 /// The files of a store in the order of copying, and the small files. Leaves out derived files, and
-/// segments without an entry in the manifest: a running compaction writes such segments, and a
-/// finished one may have left some.
+/// segments without an entry in the manifest. With the intent of a compaction, takes all segments,
+/// also under unfinished names: opening the copy finishes the compaction.
 fn files(storage: &dyn Storage, store: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let manifest = manifest(storage, store)?;
     let segment = |file: &Path| parse_name(&file.file_name().unwrap_or_default().to_string_lossy());
+    let is_compacted = is_file(storage, &sidecar_dir(store).join(INTENT_NAME))?;
     let is_named = |file: &PathBuf| {
+        if is_compacted || is_unfinished(file) {
+            return is_compacted;
+        }
         let number = segment(file).filter(|_| file.starts_with(SEGMENTS));
         let Some((number, manifest)) = number.zip(manifest.as_ref()) else { return true };
         manifest.segments.iter().any(|segment| segment.id == number)
@@ -283,12 +289,17 @@ fn below(storage: &dyn Storage, store: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Whether a compaction is filling the segment.
+fn is_unfinished(file: &Path) -> bool {
+    file.file_name().and_then(|name| parse_unfinished(name.to_str()?)).is_some()
+}
+
 /// Whether a backup copies the store's file of that path.
 fn is_copied(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let dir = file.parent().unwrap_or(Path::new(""));
     if dir == Path::new(SEGMENTS) {
-        parse_name(&name).is_some() || names_saved(&name)
+        parse_name(&name).is_some() || is_unfinished(file) || names_saved(&name)
     } else if dir == Path::new(LOG) {
         file_number(OsStr::new(&*name)).is_some() || names_saved(&name)
     } else if dir == Path::new(SIDECAR_NAME) {

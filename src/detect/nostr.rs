@@ -2,7 +2,7 @@
 
 use super::site::Site;
 use crate::error::Result;
-use crate::nostr::pages::segments::parse_name;
+use crate::nostr::pages::file_names::parse_name;
 
 pub fn evidence(site: &Site<'_>) -> Result<Option<String>> {
     match site.has("data") {

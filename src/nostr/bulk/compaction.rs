@@ -1,12 +1,11 @@
 //! Compaction: copy the current events to new segments, and delete the old segments.
 //!
 //! 1. Make a checkpoint, so that opening replays no entry about the old segments.
-//! 2. Copy the current events to new segments, which no manifest lists yet. A crash leaves copies,
-//!    and opening removes them.
-//! 3. Sync the new segments, and list them in the manifest in place of the old segments, in one
-//!    step.
-//! 4. Delete the old segments. A crash before the deletion leaves unlisted files, whose current
-//!    events are all in the new segments: opening removes the files.
+//! 2. Copy the current events to new segments under unfinished names, and sync files and names. A
+//!    crash leaves files that no reader looks at, and opening for writing deletes them.
+//! 3. Store the intent, durably. From here on the compaction counts, and opening finishes it.
+//! 4. Rename the new segments, list them in the manifest, delete the old segments, and remove the
+//!    intent (`pages/compacted.rs`).
 //!
 //! Steps 2 to 4 run for a few old segments at a time, so that a crash or an error costs little
 //! work. Finished segments have nothing left to drop, and the next compaction continues with the
@@ -22,13 +21,14 @@ use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::names::Searches;
 use crate::nostr::bytes::record;
 use crate::nostr::log::wal::EventWal;
+use crate::nostr::pages::compacted::Compacted;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::on_all_cores::cores;
 use crate::nostr::pages::on_all_cores::gone;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
-use crate::nostr::pages::segments::Segments;
+use crate::nostr::pages::segments::{Open, Segments};
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::Moved;
 use crate::slice;
@@ -127,17 +127,9 @@ impl Shared {
         report.bytes_after = 0;
         for old in self.steps(&shares) {
             let next = state.manifest.next_segment_id;
-            let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-            let moved = match self.copy(state, &old, &[], next, &mut targets, progress) {
-                Ok(moved) => {
-                    targets.map(&self.options);
-                    moved
-                }
-                Err(error) => {
-                    self.give_up(state, targets, next);
-                    return Err(error);
-                }
-            };
+            let mut targets = state.segments.unfinished();
+            let moved = self.copy(state, &old, &[], next, &mut targets, progress)?;
+            targets.map(&self.options);
             report.written.extend(targets.by_id.keys());
             let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
             report.bytes_after += ends.sum::<u64>();
@@ -145,7 +137,7 @@ impl Shared {
                 state.manifest.total_deleted += share.deleted;
                 state.manifest.total_replaced += share.replaced;
             }
-            // From here on the manifest decides.
+            // From here on the intent decides.
             let done = self.swap(state, &old, targets, &moved);
             done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
         }
@@ -171,20 +163,26 @@ impl Shared {
         steps
     }
 
-    /// Delete the copies, because later deletions would not reach their events.
-    pub(crate) fn give_up(&self, state: &mut State, mut targets: Segments, next: u32) {
-        let copies: Vec<u32> = targets.by_id.keys().copied().collect();
-        if let Err(error) = targets.remove(&copies) {
-            state.broken = Some(error.message().to_owned());
-        }
-        // A partial file uses up its number.
-        state.manifest.next_segment_id = targets.next_free(next);
-    }
-
     /// Copy the current events to new segments, numbered from `next` on, and sync the segments.
     /// Damage is an error, unless `saved` has the damaged pages, because the old segments will be
-    /// deleted.
+    /// deleted. After an error the new files are deleted, if the disk allows that.
     pub(crate) fn copy(
+        &self,
+        state: &State,
+        old: &[u32],
+        saved: &[(u32, PageDamage)],
+        next: u32,
+        targets: &mut Segments,
+        progress: &mut Progress<'_>,
+    ) -> Result<Moved> {
+        let copied = self.copy_to(state, old, saved, next, targets, progress);
+        copied.inspect_err(|_| {
+            let files = targets.by_id.values().map(|open| open.segment.path());
+            files.for_each(|path| drop(self.options.storage.remove(path)));
+        })
+    }
+
+    fn copy_to(
         &self,
         state: &State,
         old: &[u32],
@@ -214,6 +212,7 @@ impl Shared {
             targets.write_header(id, Some(now()))?;
         }
         targets.sync()?;
+        targets.sync_names()?;
         Ok(Moved { kept, gone })
     }
 
@@ -341,7 +340,7 @@ impl Shared {
         Ok(fits.count())
     }
 
-    /// List the new segments in the manifest, and delete the old segments.
+    /// Store the intent, list the new segments in the manifest, and delete the old segments.
     pub(crate) fn swap(
         &self,
         state: &mut State,
@@ -349,14 +348,27 @@ impl Shared {
         targets: Segments,
         moved: &Moved,
     ) -> Result<()> {
-        let next = targets.last().max(state.segments.last()).map_or(Ok(0), manifest::after)?;
+        let compacted = Compacted {
+            old: state.segments.sizes_of(old)?,
+            new: targets.by_id.values().map(Open::listed).collect(),
+            compactions: state.manifest.compactions + 1,
+            next_segment_id: targets
+                .last()
+                .max(state.segments.last())
+                .map_or(Ok(0), manifest::after)?,
+            time: now(),
+            total_deleted: state.manifest.total_deleted,
+            total_replaced: state.manifest.total_replaced,
+        };
+        compacted.store(&*self.options.storage, &self.sidecar)?;
         state.segments.by_id.extend(targets.by_id);
-        state.manifest.next_segment_id = next;
-        state.manifest.compactions += 1;
-        state.manifest.last_compaction_time = now();
-        self.store_manifest(state, old)?;
+        state.segments.finish()?;
+        compacted.apply(&mut state.manifest);
+        state.manifest.store(&self.options, &self.dir)?;
         state.index_moved(moved)?;
-        state.segments.remove(old)?;
+        let gone = state.segments.forget(old);
+        state.segments.delete(&gone)?;
+        Compacted::forget(&*self.options.storage, &self.sidecar)?;
         state.index_durable()
     }
 }

@@ -1,13 +1,15 @@
 //! Split a store at events into parts for separate readers, even in other processes.
 
+use std::path::Path;
+
 use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{Identity, Split};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::open::look::look_at_one;
+use crate::nostr::pages::file_names::{finished, parse_name, unfinished};
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::Segment;
-use crate::nostr::pages::segments::parse_name;
 use crate::nostr::pages::walk::Step;
 use crate::nostr::store::handle::EventStore;
 use crate::nostr::store::read::{Events, Include};
@@ -25,7 +27,9 @@ impl EventStore {
         let mut splits = Vec::new();
         for segment in self.snapshot()? {
             for (from, to) in ranges(&segment, split_bytes)? {
-                let split = Split::new(segment.path().to_owned(), from.into(), to.into());
+                // The segment may get its final name meanwhile.
+                let path = finished(segment.path()).unwrap_or_else(|| segment.path().to_owned());
+                let split = Split::new(path, from.into(), to.into());
                 let identity = match segment.is_missing() {
                     true => None,
                     false => Some(identity(&segment, from.into())?),
@@ -61,7 +65,12 @@ impl EventStore {
 pub(crate) fn open_part(split: &Split, options: &Options) -> Result<(Segment, u32, u32)> {
     let path = located(&*options.storage, &split.path)?;
     let (from, to) = (offset(split.offset)?, offset(split.end)?);
-    let mut segment = match Segment::open_with(options, &path, Access::Read) {
+    let open = |path: &Path| Segment::open_with(options, path, Access::Read);
+    let opened = match open(&path) {
+        Err(e) if e.kind() == ErrorKind::Missing => open(&unfinished(&path)),
+        opened => opened,
+    };
+    let mut segment = match opened {
         // The segment was missing at the time of the split: its only part begins with its first
         // page.
         Err(e) if e.kind() == ErrorKind::Missing && split.identity.is_none() => {

@@ -1,23 +1,23 @@
 //! Decide which segments belong to the store.
 //!
-//! The manifest lists the segments; a newer copy overrides the manifest. Without both, all segments
-//! belong to the store except copies. The store never keeps an event twice, so two segments with
-//! the same events come from an interrupted compaction. Copies without events of their own are
-//! deleted.
+//! The manifest lists the segments; a newer copy overrides the manifest. An unlisted segment with
+//! pages joins the store. Without both manifests, all segments belong to the store. The names of
+//! the files and the intent of a compaction say which segments a compaction copied, and which it
+//! replaced (`pages/compacted.rs`).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
-use crate::nostr::bytes::event::{EventRef, Id};
 use crate::nostr::bytes::page::Header;
-use crate::nostr::bytes::policy::expires_at;
+use crate::nostr::pages::compacted::Compacted;
 use crate::nostr::pages::manifest::{Generation, Manifest};
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::{Open, Segments};
+use crate::sidecar::sidecar_dir;
 
 /// The knowledge of the segments.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub struct Belonging {
     /// Whether the manifest is the last that this program stored. After a crash between the two
     /// writes, the copy is.
     pub(super) is_current: bool,
+    /// The intent of a compaction.
+    compacted: Option<Compacted>,
+    /// The files of an unfinished compaction that no reader needs.
+    leftovers: Vec<PathBuf>,
 }
 
 /// The source of the list of segments.
@@ -43,28 +47,33 @@ pub(super) enum Source {
     Files,
 }
 
-/// The role of a segment in a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// A finished compaction replaced the segment, and dropped the events missing from the new
-    /// segments.
-    Old,
-    /// An unfinished compaction began the segment.
-    New,
-}
-
 impl Belonging {
-    /// Read manifest and copy, then list the files. In this order, the list misses no existing
-    /// segment of a store under change.
+    /// Read manifest and copy, then the intent of a compaction, then list the files. In this order,
+    /// the list misses no existing segment of a store under change, and doubles none.
     pub fn load(options: &Options, dir: &Path) -> Result<(Self, BTreeMap<u32, PathBuf>)> {
-        let (manifest, copy) = manifests(options, dir)?;
-        let files = Segments::new(dir, options.storage.clone()).list()?;
-        Ok((Self::choose(manifest, copy, &files), files))
+        let (mut manifest, mut copy) = manifests(options, dir)?;
+        // Another program that wrote the manifest does not know of the compaction.
+        let is_foreign = manifest.as_ref().is_some_and(|manifest| manifest.is_foreign);
+        let mut compacted = Compacted::load(&*options.storage, dir)?;
+        if is_foreign {
+            compacted = compacted.map(|_| Compacted::default());
+        }
+        apply(compacted.as_ref(), &mut manifest, &mut copy);
+        let found = Segments::new(dir, options.storage.clone()).list(compacted.as_ref())?;
+        let mut belonging = Self::choose(manifest, copy, &found.files);
+        (belonging.compacted, belonging.leftovers) = (compacted, found.leftovers);
+        Ok((belonging, found.files))
     }
 
-    /// Read manifest and copy for known files.
-    pub fn of(options: &Options, dir: &Path, files: &BTreeMap<u32, PathBuf>) -> Result<Self> {
-        let (manifest, copy) = manifests(options, dir)?;
+    /// Read manifest and copy for known files, given the intent of a compaction.
+    pub fn of(
+        options: &Options,
+        dir: &Path,
+        files: &BTreeMap<u32, PathBuf>,
+        compacted: Option<&Compacted>,
+    ) -> Result<Self> {
+        let (mut manifest, mut copy) = manifests(options, dir)?;
+        apply(compacted, &mut manifest, &mut copy);
         Ok(Self::choose(manifest, copy, files))
     }
 
@@ -109,7 +118,35 @@ impl Belonging {
             (None, None) => (Manifest::default(), Source::Files),
         };
         let is_current = is_current && !manifest.is_foreign;
-        Self { manifest, source, is_proved, is_corrected, is_current }
+        let (compacted, leftovers) = (None, Vec::new());
+        Self { manifest, source, is_proved, is_corrected, is_current, compacted, leftovers }
+    }
+
+    /// Finish a compaction that counts, or delete the files of another one. Also delete segments
+    /// that a writer began and no manifest lists. Returns the deleted files.
+    pub fn finish_compaction(
+        &mut self,
+        options: &Options,
+        dir: &Path,
+        segments: &mut Segments,
+        begun: Vec<PathBuf>,
+    ) -> Result<Vec<PathBuf>> {
+        let compacted = self.compacted.take();
+        if compacted.as_ref().is_some_and(|compacted| !compacted.is_void()) {
+            segments.finish()?;
+            // Without any manifest, the segments decide.
+            if !self.is_unnamed() {
+                self.manifest.store(options, dir)?;
+            }
+        }
+        let gone = [std::mem::take(&mut self.leftovers), begun].concat();
+        if compacted.is_some() || !gone.is_empty() {
+            segments.delete(&gone)?;
+        }
+        if compacted.is_some() {
+            Compacted::forget(&*options.storage, &sidecar_dir(dir))?;
+        }
+        Ok(gone)
     }
 
     /// Whether to rebuild the manifest.
@@ -174,9 +211,8 @@ impl Belonging {
 
     /// Refuse a store without a manifest if a number is missing. Numbers follow each other, and a
     /// compaction removes lower numbers than it writes. `is_whole` says that the first number is 0.
-    /// Copies do not count, because some may be removed already.
-    pub fn check_no_gap(&self, segments: &Segments, copies: &[u32], is_whole: bool) -> Result<()> {
-        let Some((id, last)) = self.gap(segments, copies, is_whole) else { return Ok(()) };
+    pub fn check_no_gap(&self, segments: &Segments, is_whole: bool) -> Result<()> {
+        let Some((id, last)) = self.gap(segments, is_whole) else { return Ok(()) };
         let message = format!(
             "segment {id} is missing: there is no manifest, segment {last} is there, and no \
              compaction came after it"
@@ -219,11 +255,11 @@ impl Belonging {
     }
 
     /// The first missing number, and the last existing number.
-    pub fn gap(&self, segments: &Segments, copies: &[u32], is_whole: bool) -> Option<(u32, u32)> {
+    pub fn gap(&self, segments: &Segments, is_whole: bool) -> Option<(u32, u32)> {
         if self.source != Source::Files {
             return None;
         }
-        let there = || segments.by_id.iter().filter(|(id, _)| !copies.contains(id));
+        let there = || segments.by_id.iter();
         let compacted = there().rev().find(|(_, open)| open.segment.header().compacted_at != 0);
         let first = match compacted {
             Some((&id, _)) => id,
@@ -231,8 +267,7 @@ impl Belonging {
             None => *there().next()?.0,
         };
         let last = *there().next_back()?.0;
-        let missing =
-            (first..last).find(|id| !segments.by_id.contains_key(id) || copies.contains(id))?;
+        let missing = (first..last).find(|id| !segments.by_id.contains_key(id))?;
         if is_of_another_program(segments) {
             lines::warn(format_args!(
                 "segment {missing} is missing: there is no manifest, and no segment is of this program, so the program \
@@ -244,79 +279,12 @@ impl Belonging {
         Some((missing, last))
     }
 
-    /// The segments whose current events are also in other segments.
-    pub fn copies(&self, segments: &Segments) -> Result<Vec<u32>> {
-        let named = |id: &u32| self.source != Source::Files && self.manifest.names(*id);
-        let unnamed: BTreeSet<u32> =
-            segments.by_id.keys().copied().filter(|id| !named(id)).collect();
-        if unnamed.is_empty() || segments.by_id.len() < 2 && self.source == Source::Files {
-            return Ok(Vec::new());
-        }
-        let mut copies = match self.source {
-            Source::Files => BTreeSet::new(),
-            _ => self.held_by_named(segments, &unnamed)?,
+    /// The segments that a writer began and no manifest lists: they have no page.
+    pub fn begun(&self, segments: &Segments) -> Vec<u32> {
+        let is_begun = |(id, open): &(&u32, &Open)| {
+            self.source != Source::Files && !self.manifest.names(**id) && !open.has_pages()
         };
-        let (old, new) = doubled(segments, &copies)?;
-        for (role, ids) in [(Role::New, &new), (Role::Old, &old)] {
-            let more: BTreeSet<u32> = ids.intersection(&unnamed).copied().collect();
-            let dropped: BTreeSet<u32> = copies.union(&more).copied().collect();
-            if holds_rest_once(segments, &unnamed, &dropped, &more, role)? {
-                copies = dropped;
-                if let Some(&first) = more.first().filter(|_| role == Role::New) {
-                    // An interrupted compaction had just begun these segments, or a power cut lost
-                    // their pages.
-                    for &id in unnamed.range(first..) {
-                        if !segments.has_record(id)? {
-                            copies.insert(id);
-                        }
-                    }
-                }
-                let more: Vec<u32> = unnamed.difference(&copies).copied().collect();
-                if self.source != Source::Files && !more.is_empty() {
-                    lines::warn(format_args!(
-                        "no manifest names segments {more:?}, which have events of their own"
-                    ));
-                }
-                return Ok(copies.into_iter().collect());
-            }
-        }
-        let message = format!(
-            "segments {old:?} and {new:?} have the same events, and each has some of its own: a \
-             compaction was interrupted, and what is left is damaged"
-        );
-        let error = Error::new(ErrorKind::Corrupt, message).at(&segments.dir);
-        Err(error.with_advice("salvage copies each event once"))
-    }
-
-    /// The unlisted segments whose events are all in listed segments.
-    fn held_by_named(&self, segments: &Segments, unnamed: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
-        let mut own: BTreeMap<u32, HashSet<Id>> = BTreeMap::new();
-        for &id in unnamed {
-            let role = if id < self.manifest.next_segment_id { Role::Old } else { Role::New };
-            let ids = own.entry(id).or_default();
-            each_event(segments, id, |event| {
-                if role.must_stay(event) {
-                    ids.insert(event.id);
-                }
-            })?;
-        }
-        for &id in segments.by_id.keys().filter(|id| !unnamed.contains(id)) {
-            each_event(segments, id, |event| {
-                own.values_mut().for_each(|ids| {
-                    ids.remove(&event.id);
-                });
-            })?;
-        }
-        own.retain(|_, ids| ids.is_empty());
-        Ok(own.into_keys().collect())
-    }
-}
-
-impl Role {
-    /// Whether the removal of a segment must not lose an event.
-    fn must_stay(self, event: &EventRef<'_>) -> bool {
-        // The event may have expired before the compaction of the segment.
-        event.flags.is_live() && (self == Self::New || expires_at(event.kind, event.tags).is_none())
+        segments.by_id.iter().filter(is_begun).map(|(id, _)| *id).collect()
     }
 }
 
@@ -344,63 +312,18 @@ fn manifests(options: &Options, dir: &Path) -> Result<(Option<Manifest>, Option<
     Ok((Manifest::load(storage, dir)?, Manifest::load_copy(storage, dir)?))
 }
 
+/// Make manifests from before a compaction list its segments.
+fn apply(compacted: Option<&Compacted>, one: &mut Option<Manifest>, other: &mut Option<Manifest>) {
+    for manifest in [one, other].into_iter().flatten() {
+        compacted.into_iter().for_each(|compacted| compacted.apply(manifest));
+    }
+}
+
 /// The order of manifests: newer is higher. Between equals, the manifest with all its segments
 /// wins.
 fn rank(manifest: &Manifest, files: &BTreeMap<u32, PathBuf>) -> (u64, u32, bool, usize) {
     let (compactions, next, ids): Generation = manifest.generation();
     (compactions, next, ids.iter().all(|id| files.contains_key(id)), ids.len())
-}
-
-/// The segments with events that a later segment repeats, and the later segments.
-fn doubled(segments: &Segments, without: &BTreeSet<u32>) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
-    let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
-    let mut first: HashMap<Id, u32> = HashMap::new();
-    for &id in segments.by_id.keys().filter(|id| !without.contains(id)) {
-        each_event(segments, id, |event| {
-            let before = *first.entry(event.id).or_insert(id);
-            if before != id {
-                old.insert(before);
-                new.insert(id);
-            }
-        })?;
-    }
-    Ok((old, new))
-}
-
-/// Whether the remaining unlisted segments share no event with another segment, and the removed
-/// segments have no event that must stay. Listed segments may have an event twice.
-fn holds_rest_once(
-    segments: &Segments,
-    unnamed: &BTreeSet<u32>,
-    dropped: &BTreeSet<u32>,
-    more: &BTreeSet<u32>,
-    role: Role,
-) -> Result<bool> {
-    let mut kept: HashMap<Id, u32> = HashMap::new();
-    let mut holds = true;
-    for &id in segments.by_id.keys().filter(|id| !dropped.contains(id)) {
-        each_event(segments, id, |event| {
-            let first = *kept.entry(event.id).or_insert(id);
-            holds &= first == id || !unnamed.contains(&first) && !unnamed.contains(&id);
-        })?;
-    }
-    for &id in more {
-        each_event(segments, id, |event| {
-            holds &= !role.must_stay(event) || kept.contains_key(&event.id);
-        })?;
-    }
-    Ok(holds)
-}
-
-fn each_event(segments: &Segments, id: u32, mut take: impl FnMut(&EventRef<'_>)) -> Result<()> {
-    let Some(open) = segments.by_id.get(&id) else { return Ok(()) };
-    let mut scan = open.segment.scan(0);
-    while let Some(found) = scan.next()? {
-        if let Found::Record(found) = found {
-            take(&found.event);
-        }
-    }
-    Ok(())
 }
 
 fn lost(message: String, path: &Path) -> Error {

@@ -40,7 +40,7 @@ pub fn check_log(
     options: &Options,
     dir: &Path,
     belonging: &Belonging,
-    (segments, copies): (&Segments, &[u32]),
+    segments: &Segments,
     is_mended: bool,
 ) -> Result<Checked> {
     let (storage, manifest) = (&*options.storage, &belonging.manifest);
@@ -53,7 +53,7 @@ pub fn check_log(
         let path = wal.paths().pop().unwrap_or_else(|| dir.join(file_name(0)));
         return Err(lost_log(&ends_before(next, manifest), &path));
     }
-    if let Some((after, end)) = belonging.vouches(segments, copies)
+    if let Some((after, end)) = belonging.vouches(segments)
         && wal.has_checkpoint(after)?
     {
         // Read the log to its end before any change: a damaged log is refused, and the files stay

@@ -200,8 +200,8 @@ impl LogPlan {
 
     /// The entries after the last checkpoint of a whole log, if the segments do not continue with
     /// them: readers lack their events.
-    pub fn left_out(&self, belonging: &Belonging, segments: &Segments, copies: &[u32]) -> Expected {
-        let go_on = self.has_known && belonging.vouches(segments, copies).is_some();
+    pub fn left_out(&self, belonging: &Belonging, segments: &Segments) -> Expected {
+        let go_on = self.has_known && belonging.vouches(segments).is_some();
         let has_none = go_on || !self.damages.is_empty();
         Expected::later(if has_none { Lsn(u64::MAX) } else { self.checkpoint })
     }

@@ -12,9 +12,10 @@ use crate::nostr::log::codec::Codec;
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::log::entry::{Entry, HEADER_BYTES, Lsn, Tag, file_number};
 use crate::nostr::log::files::FileFormat;
+use crate::nostr::pages::compacted::{Compacted, number_of};
+use crate::nostr::pages::file_names::{parse_name, segments_dir};
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
-use crate::nostr::pages::segments::{Segments, parse_name};
 use crate::nostr::pages::walk::Forward;
 use crate::scan::framing::Frame as _;
 use crate::scan::search::find_intact;
@@ -80,19 +81,26 @@ pub struct Files {
     pub cut_segments: Vec<(u32, PathBuf)>,
     /// The oldest first; then the files with cut bytes.
     pub logs: Vec<LogFile>,
+    /// The intent of a compaction that counts.
+    pub compacted: Option<Compacted>,
 }
 
 impl Files {
     pub fn list(options: &Options, dir: &Path) -> Result<Self> {
+        let compacted = match Compacted::load(&*options.storage, dir) {
+            // Without the intent, old and new segments count, and each event counts once.
+            Err(e) if e.kind() == ErrorKind::Corrupt => None,
+            loaded => loaded?,
+        };
         let mut files = Self::default();
-        let segments = Segments::new(dir, options.storage.clone()).dir;
-        for (base, path) in names(options, &segments)? {
-            let Some(id) = parse_name(&base) else { continue };
-            match is_named(&path, &base) {
-                true => files.segments.push((id, path)),
-                false => files.cut_segments.push((id, path)),
+        for (base, path) in names(options, &segments_dir(dir))? {
+            if !is_named(&path, &base) {
+                files.cut_segments.extend(parse_name(&base).map(|id| (id, path)));
+            } else if let Some(id) = number_of(&base, compacted.as_ref()) {
+                files.segments.push((id, path));
             }
         }
+        files.compacted = compacted;
         files.segments.sort();
         files.cut_segments.sort();
         for (base, path) in names(options, &dir.join(WAL_NAME))? {

@@ -79,8 +79,8 @@ impl Shared {
             segments.open(id, path, Access::Read, &self.options)?;
         }
         belonging.expect_all_pages(&mut segments);
-        segments.forget(&belonging.copies(&segments).unwrap_or_default());
-        let left_out = plan.left_out(&belonging, &segments, &[]);
+        segments.forget(&belonging.begun(&segments));
+        let left_out = plan.left_out(&belonging, &segments);
         if let Some(beyond) = beyond_log(&self.options, &self.dir, &belonging, &mut segments)? {
             return Ok(Some(beyond));
         }

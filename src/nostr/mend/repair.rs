@@ -28,7 +28,6 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
-use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::drop_index;
 use crate::saving::save_part;
@@ -75,14 +74,13 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     report.damages.append(&mut seen.damages);
     report.cut_bytes += seen.cut_bytes;
     report.records = seen.ids.len() as u64;
-    let copies = belonging.copies(&seen.segments)?;
     for (id, damage) in &seen.doubles {
         there.remove(id);
         report.damages.push(damage.clone());
     }
     report.lost_segments = belonging.missing(&there);
     let is_whole = storage.is_dir(&wal_dir);
-    report.lost_segments.extend(belonging.gap(&seen.segments, &copies, is_whole).map(|gap| gap.0));
+    report.lost_segments.extend(belonging.gap(&seen.segments, is_whole).map(|gap| gap.0));
     let plan = LogPlan::make(options, &wal_dir, &belonging.manifest, &files.logs, &seen.ids)?;
     let expected = Expected::beyond_manifest(&belonging.manifest, &seen.segments, plan.checkpoint);
     let only = plan.only_in_log(options, &files.logs, &expected, &seen.ids)?;
@@ -104,7 +102,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
         let (path, reason) = (seen.segments.dir.clone(), reason(only.len(), plan.checkpoint));
         report.damages.push(Damage::of_file(path, 0..0, reason));
     } else {
-        let left_out = plan.left_out(&belonging, &seen.segments, &copies);
+        let left_out = plan.left_out(&belonging, &seen.segments);
         let later = plan.only_in_log(options, &files.logs, &left_out, &seen.ids)?.len();
         let (path, reason) = (seen.segments.dir.clone(), reason_of_later(later, plan.checkpoint));
         let part = Damage::of_file(path, 0..0, reason);
@@ -152,7 +150,7 @@ fn mend(dir: PathBuf, options: &Options, may: Repair) -> Result<RepairReport> {
     }
     report.saved.extend(mend_wal::mend(options, &wal_dir, &there, &plan)?);
     if !report.lost_segments.is_empty() {
-        belonging.go_on_without(options, &dir, &there, &copies)?;
+        belonging.go_on_without(options, &dir, &there)?;
     }
     // For a damaged segment, the index may describe other segments.
     drop_index(options, &sidecar)?;
@@ -230,15 +228,8 @@ impl Shared {
         saved: &[(u32, PageDamage)],
     ) -> Result<()> {
         let next = state.manifest.next_segment_id;
-        let mut targets = Segments::new(&self.dir, self.options.storage.clone());
-        let mut silent = Progress::silent();
-        let moved = match self.copy(state, old, saved, next, &mut targets, &mut silent) {
-            Ok(moved) => moved,
-            Err(error) => {
-                self.give_up(state, targets, next);
-                return Err(error);
-            }
-        };
+        let mut targets = state.segments.unfinished();
+        let moved = self.copy(state, old, saved, next, &mut targets, &mut Progress::silent())?;
         let done = self.swap(state, old, targets, &moved);
         done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
     }
@@ -251,10 +242,8 @@ impl Belonging {
         options: &Options,
         dir: &Path,
         there: &BTreeMap<u32, PathBuf>,
-        copies: &[u32],
     ) -> Result<()> {
-        let stays = |id: &&u32| !copies.contains(id);
-        self.manifest.name_only(there.keys().filter(stays).copied());
+        self.manifest.name_only(there.keys().copied());
         if self.manifest.created_at == 0 {
             self.manifest.created_at = now();
         }

@@ -100,7 +100,7 @@ pub(crate) fn salvage(
             return Err(Error::new(ErrorKind::Missing, "no event store there").at(&source));
         }
         let there: BTreeMap<u32, PathBuf> = files.segments.iter().cloned().collect();
-        let belonging = Belonging::of(options, &source, &there)?;
+        let belonging = Belonging::of(options, &source, &there, files.compacted.as_ref())?;
         let history = options.history.unwrap_or(belonging.manifest.history);
         // The limits of new records do not apply to copies.
         let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
@@ -206,10 +206,10 @@ impl Copying<'_> {
         }
         self.write()?;
         let wal_dir = source.join(WAL_NAME);
-        let copies = self.look_for_gaps(belonging, &segments, options.storage.is_dir(&wal_dir))?;
+        self.look_for_gaps(belonging, &segments, options.storage.is_dir(&wal_dir));
         let (manifest, stored) = (&belonging.manifest, HashSet::new());
         let plan = LogPlan::make(options, &wal_dir, manifest, &files.logs, &stored)?;
-        let left_out = plan.left_out(belonging, &segments, &copies);
+        let left_out = plan.left_out(belonging, &segments);
         let mut log_damages = plan.damages;
         let expected = Expected::all(manifest, &segments, logged.checkpoint);
         let beyond = Expected::beyond_manifest(manifest, &segments, logged.checkpoint);
@@ -269,27 +269,13 @@ impl Copying<'_> {
         (self.progress)(total, total)
     }
 
-    /// Note the missing numbers between the segments. Returns the segments that are copies.
-    fn look_for_gaps(
-        &mut self,
-        belonging: &Belonging,
-        segments: &Segments,
-        is_whole: bool,
-    ) -> Result<Vec<u32>> {
-        let copies = match belonging.copies(segments) {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                let (path, reason) = (segments.dir.clone(), error.message().to_owned());
-                self.report.damages.push(Damage::of_file(path, 0..0, reason));
-                Vec::new()
-            }
-            copies => copies?,
-        };
+    /// Note a foreign segment, and the missing numbers between the segments.
+    fn look_for_gaps(&mut self, belonging: &Belonging, segments: &Segments, is_whole: bool) {
         if let Some((path, reason)) = belonging.foreign(segments) {
             self.report.damages.push(Damage::of_file(path, 0..0, reason));
         }
-        let gap = belonging.gap(segments, &copies, is_whole);
+        let gap = belonging.gap(segments, is_whole);
         self.report.lost_segments.extend(gap.map(|(id, _)| id));
-        Ok(copies)
     }
 
     /// The last checkpoint, and the flags after it.

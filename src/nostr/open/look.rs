@@ -43,13 +43,12 @@ pub(super) fn look(dir: &Path, options: &Options, is_last: bool) -> Result<(Open
         segments.open(id, path, Access::Read, options)?;
     }
     belonging.expect_all_pages(&mut segments);
-    let copies = belonging.copies(&segments)?;
+    segments.forget(&belonging.begun(&segments));
     let is_whole = options.storage.is_dir(&dir.join(WAL_NAME));
     if !is_last {
-        belonging.check_no_gap(&segments, &copies, is_whole)?;
+        belonging.check_no_gap(&segments, is_whole)?;
     }
-    let gap = belonging.gap(&segments, &copies, is_whole);
-    segments.forget(&copies);
+    let gap = belonging.gap(&segments, is_whole);
     stand_in(&belonging, &files, gap, &mut segments)?;
     let appended_again = go_on(options, dir, &belonging, &mut segments, is_last)?;
     let manifest_rebuilt = belonging.is_rebuilt();
@@ -116,7 +115,7 @@ fn go_on(
         Err(_) => return Ok(0),
         Ok(wal) => wal,
     };
-    if let Some((after, end)) = belonging.vouches(segments, &[]) {
+    if let Some((after, end)) = belonging.vouches(segments) {
         let redone = match wal.has_checkpoint(after)? {
             true => redo_in_memory(&wal, after, end, segments),
             // A writer has made a later checkpoint, and dropped the entry of this checkpoint.
@@ -147,7 +146,7 @@ pub fn beyond_log(
     belonging: &Belonging,
     segments: &mut Segments,
 ) -> Result<Option<Damage>> {
-    let Some((_, from)) = belonging.vouches(segments, &[]) else { return Ok(None) };
+    let Some((_, from)) = belonging.vouches(segments) else { return Ok(None) };
     let stored = segments.active()?.segment.clone();
     go_on(options, dir, belonging, segments, true)?;
     let (mut logged, mut scan) = (HashSet::new(), segments.active()?.segment.scan(from));

@@ -193,7 +193,7 @@ fn open_writer(
     // This includes the manifest: a power cut would bring an old manifest back, with the names of
     // files deleted below.
     sync_names(storage, &sidecar, &dir)?;
-    let (belonging, files) = Belonging::load(&options, &dir)?;
+    let (mut belonging, files) = Belonging::load(&options, &dir)?;
     if mode == Mode::Create && !files.is_empty() {
         return Err(Error::new(ErrorKind::AlreadyExists, "an event store is there").at(&dir));
     }
@@ -206,14 +206,14 @@ fn open_writer(
         belonging.check_no_pages_missing(&segments)?;
         belonging.check_none_foreign(&segments)?;
     }
-    let copies = belonging.copies(&segments)?;
+    let begun = segments.forget(&belonging.begun(&segments));
     // The directory is created below.
     let wal_dir = dir.join(WAL_NAME);
     let is_whole = storage.is_dir(&wal_dir);
-    belonging.check_no_gap(&segments, &copies, is_whole)?;
+    belonging.check_no_gap(&segments, is_whole)?;
     let to_mend = damage == Damage::Mended;
-    let seen = (&segments, &*copies);
-    let Checked { vouched, unstored } = check_log(&options, &wal_dir, &belonging, seen, to_mend)?;
+    let Checked { vouched, unstored } =
+        check_log(&options, &wal_dir, &belonging, &segments, to_mend)?;
     // Every check that may refuse the log ran earlier: from here on the log is open for writing.
     let wal = EventWal::open_unread(&wal_dir, Mode::Append, options.wal())?;
     match vouched {
@@ -221,12 +221,7 @@ fn open_writer(
         None => wal.find_checkpoint()?,
     }
     opening.saved.extend(wal.recovery().saved_to);
-    if !copies.is_empty() {
-        opening.removed = segments.remove(&copies)?;
-    }
-    if belonging.is_unnamed() {
-        opening.saved.extend(segments.cut_torn(options.file_mode)?);
-    }
+    opening.removed = belonging.finish_compaction(&options, &dir, &mut segments, begun)?;
     opening.manifest_rebuilt = belonging.is_rebuilt() && !files.is_empty();
     let is_adopted = vouched.is_none() && !files.is_empty();
     if is_adopted {

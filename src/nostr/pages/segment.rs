@@ -12,6 +12,7 @@ use crate::locks::Mutex;
 use crate::scan::Damage;
 use crate::slice::part;
 use crate::storage::end_of_data;
+use crate::storage::segmented::remove;
 use crate::storage::{Access, File, Storage, read_full, replace, write_full};
 
 use super::options::Options;
@@ -100,10 +101,7 @@ impl Segment {
         created_at: u64,
         file_mode: u32,
     ) -> Result<Self> {
-        if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
-            let message = format!("pages of {page_bytes} bytes, written are 4096, 8192 and 16384");
-            return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
-        }
+        let bytes = first_page(segment, page_bytes, created_at)?;
         match storage.open(path, Access::Read) {
             Ok(_) => {
                 let message = format!("segment {segment} exists already");
@@ -115,12 +113,26 @@ impl Segment {
                 return Err(Error::io("look for the segment", path, e).of(FORMAT));
             }
         }
-        let (records, next_free, compacted_at) = (0, page_bytes, 0);
-        let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
-        let mut bytes = header.encode().to_vec();
-        bytes.resize(page_bytes as usize, 0);
         replace(storage, path, &bytes, file_mode)
             .map_err(|e| Error::io("create the segment", path, e).of(FORMAT))?;
+        Self::open(storage, path, Access::Write)
+    }
+
+    /// Begin a segment in place of an unfinished one. The caller syncs file and name.
+    pub fn begin(
+        storage: &dyn Storage,
+        path: &Path,
+        segment: u32,
+        page_bytes: u32,
+        created_at: u64,
+        file_mode: u32,
+    ) -> Result<Self> {
+        let bytes = first_page(segment, page_bytes, created_at)?;
+        let begun = remove(storage, path).and_then(|()| {
+            let file = storage.create_new(path, file_mode)?;
+            write_full(&*file, &bytes, 0)
+        });
+        begun.map_err(|e| Error::io("create the segment", path, e).of(FORMAT))?;
         Self::open(storage, path, Access::Write)
     }
 
@@ -196,6 +208,11 @@ impl Segment {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Note the file's new name.
+    pub fn set_path(&mut self, path: PathBuf) {
+        self.path = path;
     }
 
     /// The first free byte, by the pages, missing pages included.
@@ -432,6 +449,19 @@ impl Segment {
     fn error(&self, kind: ErrorKind, message: &str) -> Error {
         Error::new(kind, message).at(&self.path).of(FORMAT)
     }
+}
+
+/// The first page of a segment without records.
+fn first_page(segment: u32, page_bytes: u32, created_at: u64) -> Result<Vec<u8>> {
+    if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
+        let message = format!("pages of {page_bytes} bytes, written are 4096, 8192 and 16384");
+        return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
+    }
+    let (records, next_free, compacted_at) = (0, page_bytes, 0);
+    let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(page_bytes as usize, 0);
+    Ok(bytes)
 }
 
 /// The limit of a segment's size: every offset, the end included, is a u32.

@@ -5,9 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::manifest::Manifest;
+use super::compacted::{Compacted, number_of};
+use super::file_names::{
+    finished, parse_name, parse_unfinished, path_of, segments_dir, unfinished,
+};
+use super::manifest::{Listed, Manifest};
 use super::options::Options;
-use super::segment::{Found, Record, Segment};
+use super::segment::{Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines;
 use crate::nostr::bytes::event::{Flags, Location};
@@ -17,10 +21,8 @@ use crate::nostr::bytes::record::set_flags;
 use crate::nostr::log::entry::WAL_NAME;
 use crate::saving::{make_own_dir, refuse_link, save_tail, sync_names};
 use crate::sidecar::sidecar_dir;
+use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, above, sync_dir};
-
-const DATA_NAME: &str = "data";
-const SEGMENTS_NAME: &str = "segments";
 
 /// The segments, by their numbers; the last takes appends.
 #[derive(Debug)]
@@ -29,6 +31,17 @@ pub struct Segments {
     pub dir: PathBuf,
     storage: Arc<dyn Storage>,
     pub by_id: BTreeMap<u32, Open>,
+    /// Whether a compaction fills these segments: their names are unfinished.
+    is_unfinished: bool,
+}
+
+/// The files in `data/segments`.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The segments by their numbers.
+    pub files: BTreeMap<u32, PathBuf>,
+    /// The files of an unfinished compaction that no reader needs.
+    pub leftovers: Vec<PathBuf>,
 }
 
 /// An open segment.
@@ -42,6 +55,13 @@ pub struct Open {
 }
 
 impl Open {
+    /// The segment as the manifest lists it.
+    pub fn listed(&self) -> Listed {
+        let Header { segment: id, created_at, compacted_at, .. } = self.segment.header();
+        let (size_bytes, record_count) = (self.segment.end().into(), self.records.into());
+        Listed { id, created_at, size_bytes, record_count, is_compacted: compacted_at != 0 }
+    }
+
     /// Whether any byte follows the header.
     pub fn has_pages(&self) -> bool {
         self.segment.end() > self.segment.header().page_bytes
@@ -50,8 +70,13 @@ impl Open {
 
 impl Segments {
     pub fn new(store: &Path, storage: Arc<dyn Storage>) -> Self {
-        let dir = store.join(DATA_NAME).join(SEGMENTS_NAME);
-        Self { dir, storage, by_id: BTreeMap::new() }
+        Self { dir: segments_dir(store), storage, by_id: BTreeMap::new(), is_unfinished: false }
+    }
+
+    /// The new segments of a compaction.
+    pub fn unfinished(&self) -> Self {
+        let (dir, storage) = (self.dir.clone(), self.storage.clone());
+        Self { dir, storage, by_id: BTreeMap::new(), is_unfinished: true }
     }
 
     /// Create the directories and their names, durably.
@@ -63,20 +88,24 @@ impl Segments {
         sync_names(&*self.storage, &self.dir, data)
     }
 
-    /// The files named like a segment, by their numbers.
-    pub fn list(&self) -> Result<BTreeMap<u32, PathBuf>> {
+    /// The files named like a segment, given the intent of a compaction.
+    pub fn list(&self, compacted: Option<&Compacted>) -> Result<Listing> {
         for dir in [above(&self.dir), &self.dir] {
             refuse_link(&*self.storage, dir)?;
         }
         let names = match self.storage.list(&self.dir) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Listing::default()),
             names => names.map_err(|e| Error::io("list the segments", &self.dir, e))?,
         };
-        let mut found = BTreeMap::new();
-        for name in &names {
-            let Some(id) = name.to_str().and_then(parse_name) else { continue };
+        let mut found = Listing::default();
+        for name in names.iter().filter_map(|name| name.to_str()) {
             let path = self.dir.join(name);
-            if let Some(twin) = found.insert(id, path.clone()) {
+            let Some(id) = number_of(name, compacted) else {
+                let is_leftover = parse_name(name).or(parse_unfinished(name)).is_some();
+                found.leftovers.extend(is_leftover.then_some(path));
+                continue;
+            };
+            if let Some(twin) = found.files.insert(id, path.clone()) {
                 let message =
                     format!("segment {id} has two files, the other one is {}", twin.display());
                 return Err(Error::new(ErrorKind::Corrupt, message).at(&path));
@@ -115,9 +144,16 @@ impl Segments {
 
     /// Begin a segment, durably.
     pub fn create(&mut self, options: &Options, id: u32, created_at: u64) -> Result<()> {
-        let path = self.dir.join(format!("data.{id}.seg"));
+        let path = path_of(&self.dir, id);
         let (page_bytes, mode) = (options.page_size(), options.file_mode);
-        let segment = Segment::create(&*self.storage, &path, id, page_bytes, created_at, mode);
+        let storage = &*self.storage;
+        if self.is_unfinished {
+            let path = unfinished(&path);
+            let segment = Segment::begin(storage, &path, id, page_bytes, created_at, mode)?;
+            self.by_id.insert(id, Open { records: 0, dirty: true, segment });
+            return Ok(());
+        }
+        let segment = Segment::create(storage, &path, id, page_bytes, created_at, mode);
         let segment = segment.inspect_err(|error| {
             // A number used up without a segment looks like a lost segment after a loss of the
             // manifest.
@@ -147,20 +183,8 @@ impl Segments {
 
     /// The first number from `from` on with no file at or after it.
     pub fn next_free(&self, from: u32) -> u32 {
-        let last = self.list().ok().and_then(|files| files.keys().next_back().copied());
+        let last = self.list(None).ok().and_then(|found| found.files.keys().next_back().copied());
         last.map_or(from, |last| from.max(last.saturating_add(1)))
-    }
-
-    /// Whether a segment has an intact record.
-    pub fn has_record(&self, id: u32) -> Result<bool> {
-        let Some(open) = self.by_id.get(&id) else { return Ok(false) };
-        let mut scan = open.segment.scan(0);
-        while let Some(found) = scan.next()? {
-            if matches!(found, Found::Record(_)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Count the records of the last segment that the manifest does not list.
@@ -195,30 +219,51 @@ impl Segments {
 
     /// Add a missing segment, whose pages up to a byte count as damage.
     pub fn insert_missing(&mut self, id: u32, page_bytes: u32, end: u32) -> Result<()> {
-        let path = self.dir.join(format!("data.{id}.seg"));
+        let path = path_of(&self.dir, id);
         self.insert(id, Segment::missing_as(&path, id, page_bytes, end)?);
         Ok(())
     }
 
-    /// Stop reading these segments.
-    pub fn forget(&mut self, ids: &[u32]) {
-        self.by_id.retain(|id, _| !ids.contains(id));
+    /// Stop reading these segments; returns their files.
+    pub fn forget(&mut self, ids: &[u32]) -> Vec<PathBuf> {
+        let gone = ids.iter().filter_map(|id| self.by_id.remove(id));
+        gone.map(|open| open.segment.path().to_path_buf()).collect()
     }
 
-    /// Delete segments whose events were copied elsewhere. The last segment is deleted first,
-    /// durably. Otherwise a power cut could leave a gap in the numbers.
-    pub fn remove(&mut self, ids: &[u32]) -> Result<Vec<PathBuf>> {
-        let mut removed = Vec::new();
-        for id in ids.iter().rev() {
-            let Some(open) = self.by_id.remove(id) else { continue };
-            let path = open.segment.path().to_path_buf();
-            let gone = self.storage.remove(&path);
-            gone.map_err(|e| Error::io("delete the segment", &path, e))?;
-            sync_dir(&*self.storage, &self.dir)?;
-            removed.push(path);
+    /// The sizes of these segments' files.
+    pub fn sizes_of(&self, ids: &[u32]) -> Result<Vec<(u32, u64)>> {
+        let open = ids.iter().filter_map(|id| self.by_id.get_key_value(id));
+        open.map(|(id, open)| {
+            let len = open.segment.file().len().map_err(|e| open.segment.failed(e))?;
+            Ok((*id, len))
+        })
+        .collect()
+    }
+
+    /// Give the new segments of a compaction their final names. The caller syncs the directory.
+    pub fn finish(&mut self) -> Result<()> {
+        for open in self.by_id.values_mut() {
+            if let Some(name) = finished(open.segment.path()) {
+                let renamed = self.storage.rename(open.segment.path(), &name);
+                renamed.map_err(|e| Error::io("rename the segment", &name, e))?;
+                open.segment.set_path(name);
+            }
         }
-        removed.reverse();
-        Ok(removed)
+        Ok(())
+    }
+
+    /// Delete files, and make the new and the deleted names durable.
+    pub fn delete(&self, files: &[PathBuf]) -> Result<()> {
+        for path in files {
+            let gone = remove(&*self.storage, path);
+            gone.map_err(|e| Error::io("delete the segment", path, e))?;
+        }
+        self.sync_names()
+    }
+
+    /// Make the names durable.
+    pub fn sync_names(&self) -> Result<()> {
+        sync_dir(&*self.storage, &self.dir)
     }
 
     /// The number of the last segment, which takes appends.
@@ -370,26 +415,6 @@ impl Segments {
         active.segment.cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))
     }
 
-    /// Empty the last segments without an intact record: an interrupted compaction left them in a
-    /// power cut. Their bytes are saved.
-    pub fn cut_torn(&mut self, mode: u32) -> Result<Vec<PathBuf>> {
-        let (storage, mut saved) = (self.storage.clone(), Vec::new());
-        let ids: Vec<u32> = self.by_id.keys().copied().skip(1).collect();
-        for id in ids.into_iter().rev() {
-            if self.has_record(id)? {
-                break;
-            }
-            let Some(open) = self.by_id.get_mut(&id) else { continue };
-            let at = open.segment.header().page_bytes;
-            open.dirty = true;
-            saved.extend(
-                open.segment
-                    .cut(at, |file, path| save_tail(&*storage, file, path, mode, at.into()))?,
-            );
-        }
-        Ok(saved)
-    }
-
     /// Wait until all writes are on stable storage; returns the synced segments.
     pub fn sync(&mut self) -> Result<Vec<u32>> {
         let mut written = Vec::new();
@@ -410,12 +435,4 @@ impl Segments {
         let compacted_at = compacted_at.unwrap_or(open.segment.header().compacted_at);
         open.segment.write_header(open.records, compacted_at)
     }
-}
-
-/// The number in `data.N.seg`, or `data.N` of other programs.
-pub fn parse_name(name: &str) -> Option<u32> {
-    let rest = name.strip_prefix("data.")?;
-    let digits = rest.strip_suffix(".seg").unwrap_or(rest);
-    let id: u32 = digits.parse().ok()?;
-    (id.to_string() == digits).then_some(id)
 }

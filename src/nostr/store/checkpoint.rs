@@ -11,8 +11,9 @@
 use super::handle::{EventStore, Shared, State};
 use crate::error::Result;
 use crate::nostr::log::wal::EventWal;
-use crate::nostr::pages::manifest::{self, Listed};
+use crate::nostr::pages::manifest;
 use crate::nostr::pages::options::now;
+use crate::nostr::pages::segments::Open;
 
 impl EventStore {
     /// Make the segments hold every append durably, so that opening replays nothing. Files of the
@@ -61,30 +62,15 @@ impl Shared {
             state.segments.write_header(id, None)?;
         }
         (state.manifest.last_checkpoint_lsn, state.manifest.is_log_cut) = (lsn.0, false);
-        self.store_manifest(state, &[])?;
+        self.store_manifest(state)?;
         wal.drop_before_checkpoint().map(drop)
     }
 
-    /// Write the manifest with the current segments, except `without`.
-    pub(crate) fn store_manifest(&self, state: &mut State, without: &[u32]) -> Result<()> {
-        let State { manifest, segments, is_unnamed, .. } = state;
-        manifest.segments = segments
-            .by_id
-            .iter()
-            .filter(|(id, _)| !without.contains(id))
-            .map(|(_, open)| {
-                let header = open.segment.header();
-                Listed {
-                    id: header.segment,
-                    created_at: header.created_at,
-                    size_bytes: open.segment.end().into(),
-                    record_count: open.records.into(),
-                    is_compacted: header.compacted_at != 0,
-                }
-            })
-            .collect();
-        manifest.store(&self.options, &self.dir)?;
-        *is_unnamed = false;
+    /// Write the manifest with the current segments.
+    pub(crate) fn store_manifest(&self, state: &mut State) -> Result<()> {
+        state.manifest.segments = state.segments.by_id.values().map(Open::listed).collect();
+        state.manifest.store(&self.options, &self.dir)?;
+        state.is_unnamed = false;
         Ok(())
     }
 
@@ -99,7 +85,7 @@ impl Shared {
         if state.is_unnamed {
             // Name the segment first. A power cut may empty an unnamed segment, and opening then
             // removes it. The log's entries would refer to a missing segment.
-            self.store_manifest(state, &[])?;
+            self.store_manifest(state)?;
         }
         let room = state.segments.room(self.options.segment_size())?;
         let active = state.segments.active()?;
@@ -141,6 +127,6 @@ impl Shared {
         created?;
         state.manifest.page_bytes = self.options.page_size();
         state.is_unnamed = true;
-        self.store_manifest(state, &[])
+        self.store_manifest(state)
     }
 }

@@ -18,7 +18,8 @@ pub struct OpenReport {
     pub flags_set_again: u64,
     /// Files with the saved bytes of a cut segment or write-ahead log.
     pub saved: Vec<PathBuf>,
-    /// Removed files: segments named by no manifest, without events of their own.
+    /// Removed files: old segments or unfinished copies of a compaction, and empty segments that no
+    /// manifest lists.
     pub removed: Vec<PathBuf>,
     /// Whether the manifest was missing, wrong or older than its copy. Opening rebuilt the manifest
     /// from the copy, or else from the segments.

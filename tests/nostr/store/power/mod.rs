@@ -1,6 +1,7 @@
 //! Power cuts, deaths and calls that fail.
 
-pub mod crash;
+pub mod compaction;
+mod crash;
 mod faults;
 mod needed;
 pub mod processes;
