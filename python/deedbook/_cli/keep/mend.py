@@ -37,8 +37,9 @@ def add_repair(commands: Commands) -> None:
         "repair",
         help="cut a damaged log after the intact beginning, and save the removed bytes",
         description="Make a damaged log usable again: cut the log after the intact beginning, or "
-        "remove the damaged parts of an event store or of a ledger's files. The command first "
-        "saves the removed bytes next to the log. With --force, the cut also removes intact "
+        "remove the damaged parts of an event store or of a ledger's files. The newest epoch of "
+        "a pier is cut; damage in an older epoch is an error, and needs a salvage. The command "
+        "first saves the removed bytes next to the log. With --force, the cut also removes intact "
         "records after the damage: run 'deedbook salvage' before.",
         epilog="examples:\n"
         "  deedbook salvage events.book rescued.book   keep the records after the damage\n"
