@@ -26,7 +26,7 @@ pub struct Reverse {
 /// The walk over one file.
 enum OfFile {
     /// The engine's walk: the records after the last damage, then the damage as an error.
-    Raising(FileReverse<LedgerFormat>),
+    Raising(Box<FileReverse<LedgerFormat>>),
     /// All intact records. The file was read forwards, because only a forward walk numbers records after damage.
     Skipping(vec::IntoIter<Record>),
 }
@@ -84,7 +84,7 @@ impl Reverse {
 
     fn begin(&mut self, log: &LedgerFile) -> Result<OfFile> {
         if self.on_corrupt == OnCorrupt::Raise {
-            return Ok(OfFile::Raising(log.0.reverse_by_ordinal(0, None)?));
+            return Ok(OfFile::Raising(Box::new(log.0.reverse_by_ordinal(0, None)?)));
         }
         let (mut records, mut cursor) = (Vec::new(), log.cursor(OnCorrupt::Skip)?);
         while let Some(record) = cursor.next()? {
