@@ -119,14 +119,10 @@ class _LedgerInfo(FormatInfo):
     def verify(self, path: str, progress: Progress, **options: Any) -> Outcome:
         """Check every file, by default of every ledger."""
         checked: list[LedgerFileReport] = []
-        aside: list[str] = []
-        for base in _asked(path, **options):
-            report = Ledger.verify(path, base=base, progress=progress)
-            checked += report.files
-            aside += report.quarantined
-        ok, facts, lines = self.outcome(path, checked)
-        lines[-1:-1] = [f"{file}: damaged, in the quarantine" for file in aside]
-        return Outcome(ok, {**facts, "quarantined": aside}, lines)
+        bases = _asked(path, **options)
+        for base in bases:
+            checked += Ledger.verify(path, base=base, progress=progress).files
+        return _outcome(path, checked, bases)
 
     def parts(self, path: str, checked: dict[str, Any]) -> list[Part]:
         """A part for each file. An unfinished record may look torn."""
@@ -147,19 +143,7 @@ class _LedgerInfo(FormatInfo):
 
     def outcome(self, path: str, report: Sequence[LedgerFileReport]) -> Outcome:
         """The outcome of the reports on a ledger's files."""
-        bad = [one for one in report if not _is_fine(one)]
-        records = sum(one.report.records for one in report)
-        lines = [
-            f"{one.file.path}: {text}"
-            for one in bad
-            for text in [damage_text(damage, self.noun) for damage in one.report.damages]
-            or [one.report.verdict]
-        ]
-        ok = "ok" if not bad else count(len(bad), "damaged file")
-        total = f"{count(len(report), 'file')}, {count(records, self.noun)}"
-        lines.append(f"{path}: {ok}, {total}")
-        facts = {"ok": not bad, "records": records, "files": [one.to_dict() for one in report]}
-        return Outcome(not bad, facts, lines)
+        return _outcome(path, report, _asked(path))
 
 
 class _Passed(NamedTuple):
@@ -284,6 +268,26 @@ def _asked(path: str, base: str | None = None) -> list[str]:
         return Ledger.bases(path)
     with Ledger.open(path) as snapshot:
         return [snapshot.base]
+
+
+def _outcome(path: str, report: Sequence[LedgerFileReport], bases: Sequence[str]) -> Outcome:
+    """The outcome of the reports on these ledgers' files, with the files in the quarantine."""
+    bad = [one for one in report if not _is_fine(one)]
+    records = sum(one.report.records for one in report)
+    lines = [
+        f"{one.file.path}: {text}"
+        for one in bad
+        for text in [damage_text(damage, LEDGER.noun) for damage in one.report.damages]
+        or [one.report.verdict]
+    ]
+    directory = path if os.path.isdir(path) else os.path.dirname(path)
+    aside = [file for base in bases for file in quarantined(directory, base)]
+    lines += [f"{file}: damaged, in the quarantine" for file in aside]
+    ok = "ok" if not bad else count(len(bad), "damaged file")
+    lines.append(f"{path}: {ok}, {count(len(report), 'file')}, {count(records, LEDGER.noun)}")
+    files = [one.to_dict() for one in report]
+    facts = {"ok": not bad, "records": records, "files": files, "quarantined": aside}
+    return Outcome(not bad, facts, lines)
 
 
 def _is_fine(checked: LedgerFileReport) -> bool:
