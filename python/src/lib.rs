@@ -32,12 +32,13 @@ mod _core {
     #[pymodule_export]
     use super::book::PyBook;
     #[pymodule_export]
-    use super::book::pier::{
-        PyDroppedEpochs, PyEpoch, PyEpochReport, PyEpochSalvage, PyPier, PyPierReport,
-        PyPierSalvage,
-    };
+    use super::book::pier::PyPier;
     #[pymodule_export]
     use super::book::range::DeedRange;
+    #[pymodule_export]
+    use super::book::reports::{
+        PyDroppedEpochs, PyEpoch, PyEpochReport, PyEpochSalvage, PyPierReport, PyPierSalvage,
+    };
     #[pymodule_export]
     use super::common::backup::{PyBackupReport, backup};
     #[pymodule_export]

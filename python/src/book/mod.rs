@@ -3,6 +3,7 @@
 pub mod deeds;
 pub mod pier;
 pub mod range;
+pub mod reports;
 
 use std::path::PathBuf;
 

@@ -1,15 +1,14 @@
-//! The class `Pier`, and its reports.
+//! The class `Pier`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use deedbook::book::pier::{self, Epoch, EpochSalvage, Pier, Salvage};
+use deedbook::book::pier::{Epoch, Pier};
 use deedbook::book::{self, Meta, Options};
-use deedbook::report::{Repair, Verdict, VerifyReport};
+use deedbook::report::Repair;
 use deedbook::{Durability, Error, OnCorrupt};
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PySlice, PyTuple};
+use pyo3::types::{PyCapsule, PySlice};
 
 use crate::append::in_parts::{PyPayloadParts, append_file};
 use crate::append::input;
@@ -18,6 +17,7 @@ use crate::append::positions::PyPositions;
 use crate::append::transaction::PyTransactions;
 use crate::book::deeds::{Deeds, schema};
 use crate::book::range::{DeedRange, event_of};
+use crate::book::reports::{PyDroppedEpochs, PyEpoch, PyPierReport, PyPierSalvage};
 use crate::common::arguments::{self, numbers, seconds};
 use crate::common::detect::check_format;
 use crate::common::durability;
@@ -25,86 +25,12 @@ use crate::common::errors::{OrRaise, invalid};
 use crate::common::fs_path::FsPath;
 use crate::common::handle::{Held, Owner, found, left, number_in};
 use crate::common::progress::Progress;
-use crate::common::reports::{
-    PyDamage, PyLoss, PyRecoveryReport, PyRepairReport, PySalvageReport, PyStats, PyVerifyReport,
-    check_known, damages, field, plain, report, salvaged, worst,
-};
+use crate::common::reports::{PyRecoveryReport, PyRepairReport, PyStats};
 use crate::log::any_log::{Format, How, bounds};
 use crate::log::batches::{BatchStream, checks, on_corrupt, schema_of, stream_of};
 use crate::log::iterators::{FollowIterator, PayloadIterator, RecordIterator};
 use crate::log::record::{PyDeed, PyMeta};
 use crate::log::split::PySplit;
-
-report!(PyEpoch, "Epoch", Epoch, {
-    number: u64 = |epoch| epoch.number,
-    path: FsPath = |epoch| epoch.path.clone().into(),
-    layout: String = |epoch| epoch.layout.name().into(),
-    bounds: Option<(u64, u64)> = |epoch| epoch.bounds,
-    deeds: u64 = |epoch| epoch.deeds,
-    bytes: u64 = |epoch| epoch.bytes,
-    verdict: String = |epoch| epoch.verdict.name().into(),
-});
-
-/// Dropped epochs, and the number of the pier's first epoch after them.
-type Dropped = (Vec<Epoch>, u64);
-
-report!(PyDroppedEpochs, "DroppedEpochs", Dropped, {
-    epochs: Vec<u64> = |(dropped, _)| dropped.iter().map(|epoch| epoch.number).collect(),
-    deeds: u64 = |(dropped, first)| dropped.first().map_or(0, |epoch| first - epoch.number),
-    bytes: u64 = |(dropped, _)| dropped.iter().map(|epoch| epoch.bytes).sum(),
-    epoch: u64 = |(_, first)| *first,
-});
-
-type Checked = (u64, VerifyReport);
-
-report!(PyEpochReport, "EpochReport", Checked, {
-    number: u64 = |(number, _)| *number,
-    path: FsPath = |(_, report)| report.path.parent().unwrap_or(&report.path).into(),
-    report: PyVerifyReport = |(_, report)| report.into(),
-});
-
-report!(PyPierReport, "PierReport", pier::Report, {
-    ok: bool = |report| report.ok(),
-    verdict: String = |report| match report.gaps.is_empty() {
-        true => worst(report.epochs.iter().map(|(_, report)| report.verdict)),
-        false => Verdict::Corrupt.name().into(),
-    },
-    records: u64 = |report| report.epochs.iter().map(|(_, report)| report.records).sum(),
-    damages: Vec<PyDamage> = |report| {
-        report.epochs.iter().flat_map(|(_, report)| damages(&report.damages)).collect()
-    },
-    loss: Option<PyLoss> =
-        |report| report.epochs.iter().find_map(|(_, report)| report.loss.as_ref()).map(PyLoss::from),
-    epochs: Vec<PyEpochReport> = |report| report.epochs.iter().map(PyEpochReport::from).collect(),
-    gaps: Vec<String> = |report| report.gaps.clone(),
-});
-
-report!(PyEpochSalvage, "EpochSalvage", EpochSalvage, {
-    number: u64 = |copied| copied.number,
-    path: FsPath = |copied| copied.path.clone().into(),
-    copy: FsPath = |copied| copied.copy.clone().into(),
-    report: PySalvageReport = |copied| (&copied.report).into(),
-});
-
-report!(PyPierSalvage, "PierSalvage", Salvage, {
-    ok: bool = |report| report.ok(),
-    verdict: String = |report| match report.gaps.is_empty() {
-        true => salvaged(&report.total).into(),
-        false => Verdict::Corrupt.name().into(),
-    },
-    records: u64 = |report| report.total.records,
-    uncertain: u64 = |report| report.total.uncertain,
-    damages: Vec<PyDamage> = |report| damages(&report.total.damages),
-    loss: Option<PyLoss> = |report| report.total.loss.as_ref().map(PyLoss::from),
-    stubs: Vec<u64> = |report| report.total.stubs.clone(),
-    gaps: Vec<String> = |report| report.gaps.clone(),
-    consumers: u64 = |report| report.total.consumers,
-    moved_consumers: Vec<String> = |report| report.total.moved_consumers.clone(),
-    transactions: u64 = |report| report.total.transactions,
-    unfinished_transactions: u64 = |report| report.total.unfinished_transactions,
-    not_carried: Vec<String> = |report| report.total.not_carried.clone(),
-    epochs: Vec<PyEpochSalvage> = |report| report.epochs.iter().map(PyEpochSalvage::from).collect(),
-});
 
 #[doc = doc!("Pier")]
 #[pyclass(frozen, name = "Pier", module = "deedbook")]
