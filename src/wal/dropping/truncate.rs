@@ -19,7 +19,7 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an LSN off any record boundary, and with
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
     /// [Errors](crate#errors).
     ///
@@ -47,7 +47,7 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an LSN off any record boundary, and with
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
     /// [Errors](crate#errors).
     pub fn truncate_before_all(&self, lsn: Lsn) -> Result<Dropped> {
@@ -76,7 +76,7 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an LSN off any record boundary, and with
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
     /// [Errors](crate#errors).
     pub fn truncate_after(&self, lsn: Lsn) -> Result<Dropped> {
@@ -87,7 +87,7 @@ impl Wal {
     ///
     /// # Errors
     ///
-    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for a place inside a record, and with
+    /// Fails with [`OutOfRange`](crate::ErrorKind::OutOfRange) for an LSN off any record boundary, and with
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for unsynced records or records needed by a consumer; see
     /// [Errors](crate#errors).
     pub fn truncate_from(&self, lsn: Lsn) -> Result<Dropped> {
