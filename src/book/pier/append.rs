@@ -25,7 +25,7 @@ impl Pier {
         self.on_last(|book| book.append(mug, jam))
     }
 
-    /// Append one deed whose jam is read while it is written; as [`Book::append_from`].
+    /// Append a deed from a reader, without holding the jam in memory; as [`Book::append_from`].
     ///
     /// # Errors
     ///
