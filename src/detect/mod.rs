@@ -1,12 +1,12 @@
 //! Detects the format of a log.
 //!
 //! ```
-//! use deedbook::detect::{Kind, detect};
+//! use deedbook::detect::Kind;
 //! # fn main() -> deedbook::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let path = dir.path().join("log");
 //! deedbook::book::Book::create(&path)?.close()?;
-//! assert_eq!(detect(&path, None)?.map(|found| found.kind), Some(Kind::Book));
+//! assert_eq!(Kind::detect(&path, None)?, Some(Kind::Book));
 //! # Ok(())
 //! # }
 //! ```
@@ -52,8 +52,8 @@ pub enum Kind {
 }
 
 /// A detected log.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Found {
     /// Its format.
     pub kind: Kind,
@@ -102,6 +102,20 @@ impl Kind {
         }
     }
 
+    /// The format of the log at a path; `None` if there is no log of any format.
+    ///
+    /// If the log is missing, the sidecar still gives the format, so that an opening can report the
+    /// loss. A saved end has the format in its name. `base` names the intended ledger: then damage may
+    /// hide all of its records.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be listed, with [`NotALog`](crate::ErrorKind::NotALog) for a book under another
+    /// name, and with [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a directory that holds several formats.
+    pub fn detect(path: impl AsRef<Path>, base: Option<&str>) -> Result<Option<Self>> {
+        Ok(detect(path, base)?.map(|found| found.kind))
+    }
+
     /// Whether this format certainly lies at a path, by a quick look.
     pub fn is_at(self, path: impl AsRef<Path>) -> bool {
         let disk = disk();
@@ -144,19 +158,8 @@ fn disk() -> Arc<dyn Storage> {
     Arc::new(Disk)
 }
 
-/// The format of the log at a path; `None` if there is no log of any format.
-///
-/// If the log is missing, the sidecar still gives the format, so that an opening can report the
-/// loss. A saved end has the format in its name. `base` names the intended ledger: then damage may
-/// hide all of its records.
-///
-/// Fails if the directory cannot be listed, for a book's log under another name ([`ErrorKind::NotALog`]),
-/// and for a directory that holds several formats ([`ErrorKind::InvalidArgument`]).
-///
-/// # Errors
-///
-/// Fails with [`NotALog`](crate::ErrorKind::NotALog) for a book under another name, and with
-/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a directory that holds several formats.
+/// As [`Kind::detect`], with the byte at which a saved end began.
+#[doc(hidden)]
 pub fn detect(path: impl AsRef<Path>, base: Option<&str>) -> Result<Option<Found>> {
     Ok(detect_on(&disk(), path.as_ref(), base)?.0)
 }

@@ -187,6 +187,8 @@ pub struct SalvageRun {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
+    /// The log that was read.
+    pub path: PathBuf,
     /// The new log: a file, or a directory of segments. `None` for a file of a ledger without records to copy.
     pub copy: Option<PathBuf>,
     /// Records copied.

@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// How a log ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a log ends. The worse verdict is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The last record ends where the file ends.
     Clean,

@@ -1,7 +1,9 @@
 //! Reports about the epochs of a pier.
 
-use deedbook::book::pier::{self, Epoch, EpochSalvage, Salvage};
-use deedbook::report::{Verdict, VerifyReport};
+use std::path::Path;
+
+use deedbook::book::pier::{self, Epoch};
+use deedbook::report::{SalvageReport, Verdict, VerifyReport};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -9,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::common::fs_path::FsPath;
 use crate::common::reports::{
     PyDamage, PyLoss, PySalvageReport, PyVerifyReport, check_known, damages, field, plain, report,
-    salvaged, worst,
+    salvaged,
 };
 
 report!(PyEpoch, "Epoch", Epoch, {
@@ -32,38 +34,44 @@ report!(PyDroppedEpochs, "DroppedEpochs", Dropped, {
     epoch: u64 = |(_, first)| *first,
 });
 
+/// The directory of an epoch's log.
+fn directory(log: &Path) -> FsPath {
+    log.parent().unwrap_or(log).into()
+}
+
 type Checked = (u64, VerifyReport);
 
 report!(PyEpochReport, "EpochReport", Checked, {
     number: u64 = |(number, _)| *number,
-    path: FsPath = |(_, report)| report.path.parent().unwrap_or(&report.path).into(),
+    path: FsPath = |(_, report)| directory(&report.path),
     report: PyVerifyReport = |(_, report)| report.into(),
 });
 
 report!(PyPierReport, "PierReport", pier::Report, {
     ok: bool = |report| report.ok(),
     verdict: String = |report| match report.gaps.is_empty() {
-        true => worst(report.epochs.iter().map(|(_, report)| report.verdict)),
+        true => report.total.verdict.name().into(),
         false => Verdict::Corrupt.name().into(),
     },
-    records: u64 = |report| report.epochs.iter().map(|(_, report)| report.records).sum(),
-    damages: Vec<PyDamage> = |report| {
-        report.epochs.iter().flat_map(|(_, report)| damages(&report.damages)).collect()
-    },
-    loss: Option<PyLoss> =
-        |report| report.epochs.iter().find_map(|(_, report)| report.loss.as_ref()).map(PyLoss::from),
+    records: u64 = |report| report.total.records,
+    damages: Vec<PyDamage> = |report| damages(&report.total.damages),
+    loss: Option<PyLoss> = |report| report.total.loss.as_ref().map(PyLoss::from),
     epochs: Vec<PyEpochReport> = |report| report.epochs.iter().map(PyEpochReport::from).collect(),
     gaps: Vec<String> = |report| report.gaps.clone(),
 });
 
-report!(PyEpochSalvage, "EpochSalvage", EpochSalvage, {
-    number: u64 = |copied| copied.number,
-    path: FsPath = |copied| copied.path.clone().into(),
-    copy: FsPath = |copied| copied.copy.clone().into(),
-    report: PySalvageReport = |copied| (&copied.report).into(),
+type Copied = (u64, SalvageReport);
+
+report!(PyEpochSalvage, "EpochSalvage", Copied, {
+    number: u64 = |(number, _)| *number,
+    path: FsPath = |(_, report)| directory(&report.path),
+    copy: FsPath = |(_, report)| directory(report.copy.as_deref().unwrap_or(&report.path)),
+    report: PySalvageReport = |(_, report)| report.into(),
 });
 
-report!(PyPierSalvage, "PierSalvage", Salvage, {
+type Copies = pier::Report<SalvageReport>;
+
+report!(PyPierSalvage, "PierSalvage", Copies, {
     ok: bool = |report| report.ok(),
     verdict: String = |report| match report.gaps.is_empty() {
         true => salvaged(&report.total).into(),

@@ -200,13 +200,7 @@ report!(PyConvertReport, "ConvertReport", ConvertReport, {
 
 /// The worst of some verdicts, in its words.
 pub fn worst(verdicts: impl Iterator<Item = Verdict>) -> String {
-    let rank = |verdict: &Verdict| match verdict {
-        Verdict::Clean => 0,
-        Verdict::Open => 1,
-        Verdict::Torn => 2,
-        _ => 3,
-    };
-    verdicts.max_by_key(rank).unwrap_or(Verdict::Clean).name().into()
+    verdicts.max().unwrap_or(Verdict::Clean).name().into()
 }
 
 /// How a log was from which a copy was made.

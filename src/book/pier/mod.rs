@@ -60,7 +60,7 @@ use crate::sidecar::WriterLock;
 use part::OpenEpoch;
 
 pub use follow::Follow;
-pub use mend::{EpochSalvage, Report, Salvage};
+pub use mend::Report;
 
 /// An open pier. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]

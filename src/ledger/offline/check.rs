@@ -182,6 +182,7 @@ fn salvage_files(
         let mut step = |bytes: u64, _| progress((done + bytes).min(all), all);
         let records = cursor_over(&LedgerFormat::common(options)?, &place, &inspected).rescuing();
         let (mut report, mut copied_bytes) = (SalvageReport::default(), 0);
+        report.path.clone_from(&file.path);
         let mut batch = Batch::new(inspected.format.framing().record_bytes_max);
         copy_intact(&inspected, records, &mut report, &mut step, |report, run, frame, payload| {
             batch.push(payload)?;

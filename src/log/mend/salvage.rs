@@ -52,7 +52,8 @@ pub fn salvage<F: Format>(
         let records = if stub.is_some() { records } else { records.rescuing() };
         let copy = target(&found)?;
         let copied = Some(copy.shared.place.log.clone());
-        let mut report = SalvageReport { copy: copied, ..SalvageReport::default() };
+        let path = place.log.clone();
+        let mut report = SalvageReport { path, copy: copied, ..SalvageReport::default() };
         let lost = loss(&found);
         let mut noted = Loss::load(&*common.storage, &place.sidecar).map_err(|e| e.of(F::NAME));
         if lost.is_none() {

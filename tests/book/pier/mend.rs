@@ -194,9 +194,9 @@ fn stubs_fill_a_sealed_epochs_end() {
     let disk = three_epochs();
     damage(&disk, 3, |log| log.truncate(log.len() - 5));
     let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
-    let [_, cut, _] = &report.epochs[..] else { panic!("{report:?}") };
-    assert_eq!((cut.number, &cut.report.stubs[..]), (3, &[5][..]));
-    assert_eq!(cut.report.loss.unwrap().first, 5);
+    let [_, (number, cut), _] = &report.epochs[..] else { panic!("{report:?}") };
+    assert_eq!((*number, &cut.stubs[..]), (3, &[5][..]));
+    assert_eq!(cut.loss.unwrap().first, 5);
     let gap = "epoch 0i5 begins with event 6, but epoch 0i3 ends with event 4: event 5 is missing";
     assert_eq!((report.ok(), report.gaps), (false, vec![gap.into()]));
     assert_eq!((report.total.records, report.total.stubs), (8, vec![5]));

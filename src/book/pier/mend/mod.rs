@@ -4,5 +4,4 @@ mod repair;
 mod salvage;
 mod verify;
 
-pub use salvage::{EpochSalvage, Salvage};
 pub use verify::Report;

@@ -10,9 +10,9 @@
 //!
 //! A crash leaves a pier that ends earlier.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::verify::sized;
+use super::verify::{Report, sized};
 use crate::book::copying::salvage::STUB;
 use crate::book::epoch::demanded_by_name;
 use crate::book::pier::open::{acquire, check_found};
@@ -20,7 +20,7 @@ use crate::book::pier::part::of_part;
 use crate::book::pier::places::{LMDB_NAME, Named, check_joint, list, log_dir, name_of, small};
 use crate::book::pier::publish::Epochs;
 use crate::book::pier::{FORMAT, roll};
-use crate::book::{Book, Options};
+use crate::book::{Book, LOG_NAME, Options};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{SalvageReport, carry_transactions};
@@ -34,33 +34,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// The pier's own metadata has a few pages.
 const METADATA_BYTES_MAX: usize = 16 << 20;
 
-/// The result of a salvage of an epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EpochSalvage {
-    /// The N of `0iN`.
-    pub number: u64,
-    /// Its directory.
-    pub path: PathBuf,
-    /// The directory of its copy.
-    pub copy: PathBuf,
-    /// As of any book. The stubs reach up to the next epoch.
-    pub report: SalvageReport,
-}
-
-/// The result of a salvage of a pier.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Salvage {
-    /// A report for each epoch, in the order of the events.
-    pub epochs: Vec<EpochSalvage>,
-    /// The deeds missing before an epoch, in words. Stubs replace the deeds.
-    pub gaps: Vec<String>,
-    /// The reports of all epochs together. Bytes are bytes of the log of an epoch.
-    pub total: SalvageReport,
-}
-
-impl Salvage {
+impl Report<SalvageReport> {
     /// Whether the copy has every deed.
     pub fn ok(&self) -> bool {
         self.gaps.is_empty() && self.total.damages.is_empty() && self.total.loss.is_none()
@@ -100,7 +74,7 @@ impl Options {
         &self,
         source: impl AsRef<Path>,
         target: impl AsRef<Path>,
-    ) -> Result<Salvage> {
+    ) -> Result<Report<SalvageReport>> {
         self.salvage_pier_with(source, target, |_, _| Ok(()))
     }
 
@@ -115,7 +89,7 @@ impl Options {
         source: impl AsRef<Path>,
         target: impl AsRef<Path>,
         progress: impl FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Salvage> {
+    ) -> Result<Report<SalvageReport>> {
         salvage(source.as_ref(), target.as_ref(), &of_part(self), progress)
             .map_err(|e| e.of(FORMAT))
     }
@@ -126,7 +100,7 @@ fn salvage(
     target: &Path,
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<Salvage> {
+) -> Result<Report<SalvageReport>> {
     let storage = &*options.storage;
     let from = log_dir(storage, &located(storage, source)?)?;
     let (named, sizes) = sized(storage, &from)?;
@@ -137,7 +111,9 @@ fn salvage(
     let lock = acquire(options, &target, &to)?;
     refuse_pier()?;
     let (bytes, mut done) = (sizes.iter().sum(), 0);
-    let mut all = Salvage::default();
+    let mut all = Report::<SalvageReport>::default();
+    all.total.path.clone_from(&from);
+    all.total.copy = Some(to.clone());
     for (at, (named_here, size)) in named.iter().zip(sizes).enumerate() {
         let aside = Aside::begin(storage, sidecar_dir(&to).join(roll::NEXT_NAME))?;
         let mut report =
@@ -152,10 +128,11 @@ fn salvage(
             report.not_carried.push(error.to_string());
             roll::label(options, aside.path(), None)?;
         }
-        let Named { number, dir: copy } = roll::put(&aside, &to, named_here.number)?;
+        let Named { number, dir } = roll::put(&aside, &to, named_here.number)?;
+        report.copy = Some(dir.join(LOG_NAME));
         all.gaps.extend(gap);
         add(&mut all.total, &report);
-        all.epochs.push(EpochSalvage { number, path: named_here.dir.clone(), copy, report });
+        all.epochs.push((number, report));
         progress(done, bytes)?;
     }
     let desk = |dir| Epochs::of(options, dir);

@@ -1,6 +1,6 @@
 //! The full check of every epoch, and of the joints between epochs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::book::pier::open::while_dropping;
 use crate::book::pier::part::of_part;
@@ -11,20 +11,23 @@ use crate::log::VerifyReport;
 use crate::scan::Verdict;
 use crate::storage::{Access, Storage, located};
 
-/// The result of a full check of a pier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of a full check of a pier, or with a [`SalvageReport`](crate::report::SalvageReport) for each epoch, of a
+/// salvage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
-    /// A report for each epoch after the epoch's number, in the order of the events.
-    pub epochs: Vec<(u64, VerifyReport)>,
-    /// Gaps and overlaps between epochs, in words.
+pub struct Report<R = VerifyReport> {
+    /// The number and the report of each epoch, in the order of the events.
+    pub epochs: Vec<(u64, R)>,
+    /// Gaps and overlaps between epochs, in words. In a copy, stubs replace the missing deeds.
     pub gaps: Vec<String>,
+    /// The reports of all epochs together: counts and bytes are sums.
+    pub total: R,
 }
 
 impl Report {
     /// Whether nothing is damaged, torn, lost or missing between epochs.
     pub fn ok(&self) -> bool {
-        self.gaps.is_empty() && self.epochs.iter().all(|(_, report)| report.ok())
+        self.gaps.is_empty() && self.total.ok()
     }
 }
 
@@ -94,7 +97,30 @@ fn check(
         let message = "every epoch was dropped while it was checked: check again";
         return Err(Error::new(ErrorKind::Missing, message).at(&dir));
     }
-    Ok(Report { epochs, gaps })
+    let total = together(dir, &epochs);
+    Ok(Report { epochs, gaps, total })
+}
+
+/// The reports of all epochs of a pier, one at least.
+fn together(path: PathBuf, epochs: &[(u64, VerifyReport)]) -> VerifyReport {
+    let reports = || epochs.iter().map(|(_, report)| report);
+    let sum = |of: fn(&VerifyReport) -> u64| reports().map(of).sum();
+    let ends = reports().filter_map(|report| report.bounds);
+    VerifyReport {
+        path,
+        verdict: reports().map(|report| report.verdict).max().unwrap_or(Verdict::Clean),
+        records: sum(|report| report.records),
+        uncertain: sum(|report| report.uncertain),
+        bytes: sum(|report| report.bytes),
+        bounds: ends.reduce(|(first, _), (_, last)| (first, last)),
+        valid_end: sum(|report| report.valid_end),
+        file_end: sum(|report| report.file_end),
+        durable_end: reports().map(|report| report.durable_end).sum(),
+        lost_acknowledged: reports().any(|report| report.lost_acknowledged),
+        loss: reports().find_map(|report| report.loss),
+        damages: reports().flat_map(|report| report.damages.clone()).collect(),
+        noted: reports().any(|report| report.noted),
+    }
 }
 
 /// The epochs in a directory, one at least, and the bytes of the log of each.
