@@ -18,7 +18,7 @@ from deedbook.aio._poll import PollingFollower
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from deedbook._core import LedgerPosition, LedgerRecord, Positions, Removable
+    from deedbook._core import LedgerPosition, LedgerRecord, LedgerStats, Positions, Removable
     from deedbook.transient import DataResult
 
 T = TypeVar("T")
@@ -63,6 +63,10 @@ class AsyncLedger(AsyncHandle[Ledger, Side]):
     def ledger(self) -> Ledger:
         """The ledger itself, for all calls that do not wait."""
         return self._handle
+
+    def stats(self) -> LedgerStats:
+        """Counters of this handle since its opening. The call does not wait."""
+        return self._handle.stats()
 
     async def append(self, payload: Buffer) -> LedgerPosition:
         """Append an event of at least one byte; returns the position.

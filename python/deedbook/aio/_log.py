@@ -17,7 +17,7 @@ from deedbook.aio._handle import AsyncHandle, opening
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from deedbook._core import Positions
+    from deedbook._core import Positions, Stats
 
 LogT = TypeVar("LogT", bound=Book | Wal | Pier)
 DeedsT = TypeVar("DeedsT", bound=Book | Pier)
@@ -67,6 +67,10 @@ class AsyncLog(AsyncHandle[LogT, LogSide], Generic[LogT, RecordT]):
     def log(self) -> LogT:
         """The log itself, for all calls that do not wait."""
         return self._handle
+
+    def stats(self) -> Stats:
+        """Counters of this handle since its opening. The call does not wait."""
+        return self._handle.stats()
 
     async def wait_durable(self, position: int) -> None:
         """Wait until the record at a position is on stable storage; syncs if nothing else does."""

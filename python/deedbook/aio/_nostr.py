@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         EventStoreReport,
         Fragmentation,
         ImportReport,
+        Stats,
     )
 
 T = TypeVar("T")
@@ -73,6 +74,10 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         If opened here with ``durability="always"``, the store itself is ``"manual"``: see `open`.
         """
         return self._handle
+
+    def stats(self) -> Stats:
+        """Counters of this handle since its opening. The call does not wait."""
+        return self._handle.stats()
 
     async def append(self, event: Event | dict[str, Any] | str | Buffer) -> EventOutcome:
         """As :meth:`deedbook.EventStore.append`."""

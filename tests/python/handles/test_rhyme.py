@@ -139,7 +139,7 @@ def test_a_twin_has_the_names_of_its_class(twin: type) -> None:
         assert [*parameters(twin, name)] == wanted, name
         for one, parameter in parameters(twin, name).items():
             assert parameter.default == parameters(plain, name)[one].default, (name, one)
-    for name in ("sync", "close", "__aenter__", "__aexit__"):
+    for name in ("sync", "stats", "close", "__aenter__", "__aexit__"):
         assert hasattr(twin, name)
 
 
