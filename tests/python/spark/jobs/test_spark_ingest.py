@@ -107,6 +107,18 @@ def test_bad_line_ends_ingest_with_place_before_append(spark: Any, tmp_path: Pat
     assert all(row.file == str(source / "b.jsonl") and row.reason for row in rows)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a [1]{x}.jsonl", "b, 50%"])
+def test_a_file_between_tables_is_read_again(spark: Any, tmp_path: Path, name: str) -> None:
+    """The bad lines of the first run are such a table."""
+    source, log = tmp_path / name, tmp_path / "events"
+    good = put(source, [b'{"a":1}', b"{", b'{"a":2}'])
+    put(tmp_path / "day=1" / "c.jsonl", [b'{"c":1}'])
+    first = ingest(spark, source, log, format="book", aside=tmp_path / "events.jobs.bad")
+    assert (first.appended, first.bad) == (2, 1)
+    again = ingest(spark, source, log, aside=tmp_path / "events.jobs.bad")
+    assert (again.batches, again.appended, payloads(log)) == (0, 0, [good[0], good[2]])
+
+
 def test_unchecked_ingest_accepts_lines_that_are_not_json(spark: Any, tmp_path: Path) -> None:
     lines = put(tmp_path / "in" / "a[1] {x}.log", [b"\xff\x00", b"", b"two\r"])
     ingest(spark, tmp_path / "in" / "a[1] {x}.log", tmp_path / "log", format="wal", check="none")

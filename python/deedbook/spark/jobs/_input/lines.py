@@ -9,13 +9,14 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import InvalidArgumentError
 from deedbook._system.compressed import Reader
-from deedbook.spark._options.paths import escape_glob, file_url
+from deedbook.spark._options.paths import file_url
 from deedbook.spark._worker import settle
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ def lines(spark: SparkSession, source: str, batch_bytes: int, bytes_read: Any = 
 def stream_of(source: str) -> dict[str, str]:
     """The options for Spark to stream the files at a source, of any age.
 
-    A single file is found by name. Raises `InvalidArgumentError` for a name or a glob that makes
-    Spark read nothing.
+    Raises `InvalidArgumentError` for a name or a glob that makes Spark read nothing.
     """
     # Not for a glob that may match other files later, for example of a producer that renames files.
     found = [source] if os.path.exists(source) else glob.glob(source)
@@ -93,9 +93,10 @@ def stream_of(source: str) -> dict[str, str]:
     if os.path.isdir(source):
         return {"path": file_url(source), "maxFileAge": _FOR_EVER}
     if os.path.exists(source):
-        folder, name = os.path.split(source)
-        place = {"path": file_url(folder), "pathGlobFilter": escape_glob(name)}
-        return {**place, "maxFileAge": _FOR_EVER}
+        # A path without a glob would be the table's folder for Spark, and the folder of the file
+        # may have tables: the bad lines of an earlier run are one.
+        one = re.sub(r"([A-Za-z0-9])(?=[^A-Za-z0-9]*$)", r"[\1]", file_url(source))
+        return {"path": one, "maxFileAge": _FOR_EVER}
     return {"path": f"file://{source}", "maxFileAge": _FOR_EVER}
 
 
