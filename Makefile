@@ -31,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants stories house fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants stories house public-api fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -134,6 +134,10 @@ house: ## the structure of the sources in numbers; ARGS=--why names the circles,
 	@scripts/env.sh test
 	cargo doc --no-deps --all-features --locked --package deedbook
 	$(PY) scripts/house/measures.py --doc "$${CARGO_TARGET_DIR:-target}/doc/deedbook" $(ARGS)
+
+public-api: ## the public interface of the crate beside the reviewed list (nightly Rust)
+	@scripts/need.sh rust
+	@scripts/public_api.sh $(ARGS)
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60)
 	@scripts/need.sh rust

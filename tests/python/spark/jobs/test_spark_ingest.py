@@ -35,7 +35,7 @@ def records(file: int, count: int) -> list[bytes]:
 
 @contextlib.contextmanager
 def killed(commit: bool) -> Iterator[None]:
-    """A job that is killed in its first batch, before or after the target has the batch."""
+    """A job killed in the first batch, before or after the target has the batch."""
     real = Destination.commit
 
     def die(*given: Any) -> None:
@@ -261,7 +261,7 @@ def test_a_dry_run_appends_nothing(spark: Any, tmp_path: Path) -> None:
 def test_the_age_of_a_file_does_not_matter(spark: Any, tmp_path: Path) -> None:
     """Spark ignores new files a week older than the newest file, without a message.
 
-    Spark also forgets such files after a read, and reads them again after a touch.
+    Spark also forgets such files after a read. A touch then makes Spark read them again.
     """
     source, log, old = tmp_path / "in", tmp_path / "events", time.time() - 30 * 86400
     expected = put(source / "1.jsonl", records(1, 3), old)
