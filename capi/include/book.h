@@ -1,4 +1,4 @@
-/* The functions u3_book_* of Urbit's Book, and deedbook_detect(), over deedbook.
+/* The functions u3_book_* of Urbit's Book, and three functions deedbook_*, over deedbook.
 **
 ** Signatures and return values of u3_book_* are those of vere's pkg/vere/db/book.h. c3y is 0, c3n is 1. No
 ** function prints to standard output; errors are lines on standard error. A panic of the library
@@ -66,6 +66,32 @@ typedef struct _u3_book_walk {
 */
 u3_book*
 u3_book_init(const c3_c* pax_c);
+
+/* How deedbook_open() opens a log. A member of 0, or a null text, stands for the default. */
+typedef struct _deedbook_options {
+  c3_z        siz_i;  /* sizeof(deedbook_options), always */
+  const c3_c* mod_c;  /* "a" append, and create what is missing (default); "r" read; "x" create */
+  const c3_c* rec_c;  /* what opening cuts: "valid" a torn end (default), "acknowledged", "spec" */
+  const c3_c* dur_c;  /* when events are synced: "always" (default), "interval:MS", "bytes:N", "manual", "none" */
+  c3_d        max_d;  /* the limit of an event, mug and jam, in bytes (default: 4 GiB) */
+} deedbook_options;
+
+/* deedbook_open(): open the log in the directory [pax_c] as [opt_u] says; null for the defaults.
+**
+** Not of vere. Damage of acknowledged events is refused with a line on standard error, and the log stays
+** as it is; u3_book_init() goes on with what is intact. All functions take the handle.
+**
+** Returns null where u3_book_init() does, for such damage, for an option that is not known, with "r" for a
+** missing log, and with "x" for an existing log.
+*/
+u3_book*
+deedbook_open(const c3_c* pax_c, const deedbook_options* opt_u);
+
+/* deedbook_sync(): wait until all events saved so far are on stable storage. For a log that was opened with
+** another durability than "always": its u3_book_save() returns c3y for events in memory of the system.
+*/
+c3_o
+deedbook_sync(u3_book* txt_u);
 
 /* u3_book_exit(): sync and close a log. Null is fine.
 */

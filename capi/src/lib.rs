@@ -1,4 +1,4 @@
-//! The functions `u3_book_*` of Urbit's Book for C, and `deedbook_detect`, as declared in
+//! The functions `u3_book_*` of Urbit's Book for C, and three functions `deedbook_*`, as declared in
 //! `include/book.h`.
 //!
 //! The functions are thin: the module `log` does the work. Here pointers become references, results
@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
 
-use deedbook::{BackupOptions, Error, ErrorKind, Result};
+use deedbook::{BackupOptions, Error, ErrorKind, Mode, Result};
 use libc::{size_t, ssize_t};
 
 use log::{Log, Walk, complain, stat};
@@ -38,6 +38,16 @@ pub struct U3BookWalk {
     live: u8,
 }
 
+/// `deedbook_options`: how `deedbook_open` opens a log. The members are the header's.
+#[repr(C)]
+pub struct DeedbookOptions {
+    size: size_t,
+    mode: *const c_char,
+    recovery: *const c_char,
+    durability: *const c_char,
+    deed_bytes_max: u64,
+}
+
 /// The callback of `u3_book_read`.
 pub type ReadEvent = unsafe extern "C" fn(*mut c_void, u64, size_t, *mut c_void) -> u8;
 /// The callback of `u3_book_read_meta`.
@@ -58,11 +68,69 @@ pub unsafe extern "C" fn u3_book_init(path: *const c_char) -> *mut U3Book {
     opened.unwrap_or(ptr::null_mut())
 }
 
+/// Open the log in a directory as the options say; null if that fails.
+///
+/// # Safety
+///
+/// `path` is null or a string of C. `options` is null or can be read, and its texts are null or strings of C.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn deedbook_open(
+    path: *const c_char,
+    options: *const DeedbookOptions,
+) -> *mut U3Book {
+    let opened = guarded(|| {
+        // SAFETY: the caller's promise.
+        let (path, given) = unsafe { (path_of(path)?, options.as_ref()) };
+        let (mut options, mut mode) = (log::options(path), Mode::Append);
+        if let Some(given) = given {
+            let known = size_of::<DeedbookOptions>();
+            if given.size != known {
+                return Err(misuse(&format!("options of {} bytes, must be {known}", given.size)));
+            }
+            let text = |text: *const c_char| match text.is_null() {
+                true => Ok(None),
+                // SAFETY: not null, and a string by the caller's promise.
+                false => unsafe { text_of(text) }.map(Some),
+            };
+            mode = match text(given.mode)? {
+                Some("r") => Mode::Read,
+                None | Some("a") => Mode::Append,
+                Some("x") => Mode::Create,
+                Some(mode) => {
+                    return Err(misuse(&format!("mode {mode:?}, must be \"r\", \"a\" or \"x\"")));
+                }
+            };
+            if let Some(recovery) = text(given.recovery)? {
+                options = options.recovery(recovery.parse()?);
+            }
+            if let Some(durability) = text(given.durability)? {
+                options = options.durability(durability.parse()?);
+            }
+            if given.deed_bytes_max != 0 {
+                options = options.deed_bytes_max(given.deed_bytes_max);
+            }
+        }
+        Ok(Box::into_raw(Box::new(U3Book(Log::open(path, &options, mode)?))))
+    });
+    opened.unwrap_or(ptr::null_mut())
+}
+
+/// Wait until all events appended so far are on stable storage.
+///
+/// # Safety
+///
+/// `book` is null or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn deedbook_sync(book: *mut U3Book) -> u8 {
+    // SAFETY: the caller's promise.
+    loobean(|| unsafe { log_of(book) }?.sync())
+}
+
 /// Close a log.
 ///
 /// # Safety
 ///
-/// `book` is null, or from `u3_book_init` and not used after this call.
+/// `book` is null, or from `u3_book_init` or `deedbook_open` and not used after this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn u3_book_exit(book: *mut U3Book) {
     if book.is_null() {

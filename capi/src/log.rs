@@ -23,7 +23,7 @@ pub struct Walk {
 /// The options of opening a log. An existing log keeps its layout; a new log in a directory named
 /// `0iN` gets the layout of vere's head. Not `Recovery::Spec`, which cuts the same bytes: `Valid`
 /// first refuses the log, and the refusal can be printed.
-fn options(path: &Path) -> Options {
+pub fn options(path: &Path) -> Options {
     let is_new = path.join(LOG_NAME).metadata().map_or(true, |log| log.len() == 0);
     let in_slots = is_new && epoch_in_name(path).is_some();
     let layout = in_slots.then_some(Layout::Slots);
@@ -47,6 +47,16 @@ impl Log {
             opened => opened?,
         };
         Ok(Self { book })
+    }
+
+    /// Open a log without the rules of vere: a log with damage is refused, and stays as it is.
+    pub fn open(path: &Path, options: &Options, mode: Mode) -> Result<Self> {
+        Ok(Self { book: options.open(path, mode)? })
+    }
+
+    /// Wait until all appends are on stable storage.
+    pub fn sync(&self) -> Result<()> {
+        self.book.sync()
     }
 
     /// Close the log.

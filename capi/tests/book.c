@@ -253,6 +253,58 @@ damage(void)
   u3_book_exit(log_u);
 }
 
+/* The caller chooses, and a log with damage stays as it is. */
+static void
+options_of_opening(void)
+{
+  char*            dir_c = two_events("chosen");
+  deedbook_options opt_u = { .siz_i = sizeof(opt_u) };
+  u3_book*         log_u;
+  HOLDS(log_u = deedbook_open(dir_c, 0));
+  check_bounds(log_u, 1, 2);
+  HOLDS(!deedbook_open(dir_c, 0));
+  u3_book_exit(log_u);
+
+  opt_u.mod_c = "r";
+  HOLDS(log_u = deedbook_open(dir_c, &opt_u));
+  HOLDS(2 == read_all(log_u, 1, 2));
+  HOLDS(c3n == save(log_u, 3, 1, 0));
+  u3_book_exit(log_u);
+  HOLDS(!deedbook_open(place("none"), &opt_u));
+  opt_u.mod_c = "x";
+  HOLDS(!deedbook_open(dir_c, &opt_u));
+  opt_u.dur_c = "manual";
+  opt_u.max_d = 64;
+  HOLDS(log_u = deedbook_open(place("limited"), &opt_u));
+  HOLDS(c3y == save(log_u, 1, 1, 0));
+  HOLDS(c3y == deedbook_sync(log_u));
+  uint8_t big_y[65] = { 0 };
+  void*   byt_p[1] = { big_y };
+  c3_z    siz_i[1] = { sizeof(big_y) };
+  HOLDS(c3n == u3_book_save(log_u, 2, 1, byt_p, siz_i, 0));
+  siz_i[0] = 64;
+  HOLDS(c3y == u3_book_save(log_u, 2, 1, byt_p, siz_i, 0));
+  u3_book_exit(log_u);
+  HOLDS(c3n == deedbook_sync(0));
+
+  flip(dir_c, size_of(dir_c) - 20);
+  off_t siz_o = size_of(dir_c);
+  HOLDS(!deedbook_open(dir_c, 0));
+  HOLDS(siz_o == size_of(dir_c));
+  opt_u = (deedbook_options){ .siz_i = sizeof(opt_u), .rec_c = "spec" };
+  HOLDS(log_u = deedbook_open(dir_c, &opt_u));
+  check_bounds(log_u, 1, 1);
+  u3_book_exit(log_u);
+
+  deedbook_options bad_u[4] = { { .siz_i = 8 } };
+  bad_u[1] = (deedbook_options){ .siz_i = sizeof(opt_u), .mod_c = "w" };
+  bad_u[2] = (deedbook_options){ .siz_i = sizeof(opt_u), .rec_c = "all" };
+  bad_u[3] = (deedbook_options){ .siz_i = sizeof(opt_u), .dur_c = "bytes:0" };
+  for ( int i = 0; i < 4; i++ ) {
+    HOLDS(!deedbook_open(dir_c, &bad_u[i]));
+  }
+}
+
 /* What could not be synced is there, and not acknowledged. */
 static void
 a_failed_sync(void)
@@ -385,6 +437,7 @@ main(int argc, char** argv)
   walks();
   metadata();
   damage();
+  options_of_opening();
   a_failed_sync();
   no_log();
   formats_are_detected();
