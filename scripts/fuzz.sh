@@ -5,6 +5,8 @@
 #
 #   FUZZ_SANITIZER=address   with AddressSanitizer; by default none, which is quicker
 #   FUZZ_SEED                of libFuzzer (0: another one every time)
+#   FUZZ_HOURS               a file that gets a line a target: commit, seconds of processor time, inputs. The
+#                            hours of many nights add up in fuzz/hours.tsv
 #
 # Usage: scripts/fuzz.sh [TARGET...]
 set -euo pipefail
@@ -38,7 +40,9 @@ for target in "${targets[@]}"; do
     mkdir -p "$corpus" "$seeds" "$crashers"
     options=(-max_len=4096 -timeout=20 -rss_limit_mb=2048 -seed="$seed" -print_final_stats=1)
     options+=(-artifact_prefix="$crashers/" -max_total_time="$seconds")
-    cargo fuzz run --sanitizer "$sanitizer" "$target" "$corpus" "$seeds" -- "${options[@]}" >"$log" 2>&1 || {
+    TIMEFORMAT='%U %S'
+    { time cargo fuzz run --sanitizer "$sanitizer" "$target" "$corpus" "$seeds" -- "${options[@]}" \
+        >"$log" 2>&1; } 2>"$scratch/seconds" || {
         grep -aE "panicked|left:|right:|ERROR|Test unit|^error|fuzz/src|deedbook::" -A 1 "$log" |
             cut -c 1-300 | head -n 40 || true
         echo "fuzz: $target failed; what it found lies in $crashers" >&2
@@ -46,6 +50,10 @@ for target in "${targets[@]}"; do
     }
     grep -a "DONE" "$log" || true
     results+=("    \"$target\": {\"execs\": $(stat number_of_executed_units), \"execs_per_second\": $(stat average_exec_per_sec), \"new_inputs\": $(stat new_units_added)}")
+    if [ -n "${FUZZ_HOURS-}" ]; then
+        printf '%s\t%s\t%s\t%s\n' "$target" "$(git rev-parse --short=8 HEAD)" \
+            "$(awk '{ print int($1 + $2) }' "$scratch/seconds")" "$(stat number_of_executed_units)" >>"$FUZZ_HOURS"
+    fi
     rmdir --ignore-fail-on-non-empty "$crashers" 2>/dev/null || true
 done
 {

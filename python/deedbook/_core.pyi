@@ -3095,7 +3095,7 @@ class Transactions:
         version: int | None = None,
         query: str | None = None,
     ) -> Committed:
-        """Append the records of the parts, in the order of their partitions, durably.
+        """Append the records of the parts, partition after partition as given, durably.
 
         ``app`` and ``version`` identify a repeat: a version not above the last appends nothing.
         With ``query``, versions are the batches of a stream: from 0 on, without a gap, and only the

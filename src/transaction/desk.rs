@@ -57,7 +57,7 @@ pub(crate) type StagingLock = Option<Box<dyn LockGuard>>;
 /// A file that a task staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Number of the task's partition: parts are appended in this order.
+    /// Number of the task's partition. A commit appends partitions in the order that the caller gives.
     pub partition: u32,
     /// Number among the parts of the task.
     pub sequence: u32,

@@ -1,6 +1,7 @@
 //! Staged files: each has the encoded records of one task, in `.deedbook/staged`, durable before
 //! the commit.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
@@ -47,11 +48,16 @@ fn job_of(name: &OsStr) -> Option<String> {
     fits.then(|| job.to_string())
 }
 
-/// The parts by partition and sequence. Refuses parts of one partition from several attempts of a
-/// task, and a partition with a missing part.
+/// The parts, partition after partition: partitions in the order of their first parts, and the parts of each by their
+/// sequence. Refuses parts of one partition from several attempts of a task, and a partition with a missing part.
 pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
     let mut parts = parts.to_vec();
-    parts.sort_by_key(|part| (part.partition, part.sequence));
+    let mut places = HashMap::new();
+    for part in &parts {
+        let next = places.len();
+        places.entry(part.partition).or_insert(next);
+    }
+    parts.sort_by_key(|part| (places[&part.partition], part.sequence));
     let refused =
         |message| Err(Error::new(ErrorKind::InvalidArgument, message).with_durable(Durable::No));
     let mut last: Option<&Part> = None;

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 
-from deedbook import ContiguityError, InvalidArgumentError, UnsupportedError
+from deedbook import ContiguityError, InvalidArgumentError
 from deedbook.jobs import StagedPart, Transactions
 from deedbook.spark._write.sinks import Sink
 
@@ -25,23 +26,30 @@ def stage(
     columns: Mapping[str, int],
 ) -> list[StagedPart]:
     """Stage the records of a task; returns nothing where there are none."""
-    context = TaskContext.get()
-    if context is None:
-        raise UnsupportedError(
-            "this engine does not tell a task its partition (Sail does not): write with Spark"
-        )
     filled = (batch for batch in batches if batch.num_rows > 0)
     head = next(filled, None)
     if head is None:
         return []
     numbers = _Numbers(sink.numbered, columns)
     first = numbers.check(head)
-    with transactions.stage(job, context.partitionId(), context.taskAttemptId(), first) as file:
+    with transactions.stage(job, *_task(), first) as file:
         file.extend(_named(head, sink, columns))
         for batch in filled:
             numbers.check(batch)
             file.extend(_named(batch, sink, columns))
         return file.finish()
+
+
+def _task() -> tuple[int, int]:
+    """The task's partition and attempt.
+
+    A task of Sail knows no partition, and takes a random number. The driver gets the messages in
+    the order of the partitions, and commits in the order of the messages.
+    """
+    context = TaskContext.get()
+    if context is None:
+        return secrets.randbits(31), secrets.randbits(62)
+    return context.partitionId(), context.taskAttemptId()
 
 
 def _named(batch: pa.RecordBatch, sink: Sink, columns: Mapping[str, int]) -> pa.RecordBatch:
@@ -54,7 +62,7 @@ def _named(batch: pa.RecordBatch, sink: Sink, columns: Mapping[str, int]) -> pa.
 
 
 class _Numbers:
-    """Checks that a column counts on by one. The commit compares its begin with the log."""
+    """Checks that a column goes up by 1. The commit compares its begin with the log."""
 
     def __init__(self, name: str | None, columns: Mapping[str, int]) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Reading on Sail, an engine without a JVM: the rows that the log has, and the same errors."""
+"""Sail, an engine without a JVM, reads the rows of a log, writes rows, and has the same errors."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import deedbook
 from deedbook import Book, EventStore, Wal
 from log_bytes import flip
 from logs import append_to, make_logs
@@ -72,9 +73,53 @@ def test_errors_name_the_place_as_on_spark(sail: Any, tmp_path: Path) -> None:
     assert len(rows) == 300
 
 
-def test_sail_write_is_refused_and_appends_nothing(sail: Any, tmp_path: Path) -> None:
+def numbered(sail: Any, rows: int) -> Any:
+    return sail.range(0, rows, 1, 1).selectExpr("cast(cast(id as string) as binary) AS payload")
+
+
+@pytest.mark.parametrize("log", ["book", "wal", "ledger"])
+def test_sail_writes_partitions_in_their_order(sail: Any, log: str, tmp_path: Path) -> None:
+    frame = sail.range(0, 1000).repartition(4)
+    payload = frame.selectExpr("cast(cast(id as string) as binary) AS payload")
+    placed = [bytes(row.payload) for row in payload.collect()]
+    for _ in range(2):
+        write(payload, tmp_path / "log", log=log)
+    with deedbook.open(tmp_path / "log") as written:
+        payloads = [*written.payloads()]
+    assert payloads[:1000] == placed and sorted(payloads[1000:]) == sorted(placed)
+    assert not list((tmp_path / "log").glob(".deedbook/staged/*"))
+
+
+def test_sail_appends_a_transaction_once(sail: Any, tmp_path: Path) -> None:
+    options = {"log": "book", "txnAppId": "etl"}
+    for version in (1, 1, 2):
+        write(numbered(sail, 10).repartition(2), tmp_path / "log", txnVersion=version, **options)
+    with Book.open(tmp_path / "log") as book:
+        assert len(book) == 20
+
+
+def test_a_failed_write_on_sail_appends_nothing(sail: Any, tmp_path: Path) -> None:
     Book.create(tmp_path / "book").close()
-    with pytest.raises(Exception, match="does not tell a task its partition"):
-        write(sail.createDataFrame([(b"one",)], "jam binary"), tmp_path / "book")
+    bad = numbered(sail, 100).selectExpr("IF(payload = X'3939', NULL, payload) AS payload")
+    with pytest.raises(Exception, match="null"):
+        write(bad.repartition(2), tmp_path / "book")
     with Book.open(tmp_path / "book") as book:
         assert len(book) == 0
+    assert not list((tmp_path / "book" / ".deedbook" / "staged").glob("*"))
+
+
+def test_sail_writes_all_rows_or_none(sail: Any, tmp_path: Path) -> None:
+    """Sail 0.7 takes the partitions of some DataFrames for one, and then stops the write itself."""
+    for at, rows in enumerate((1, 9, 100_000)):
+        some = sail.range(0, rows).selectExpr("cast(cast(id as string) as binary) AS payload")
+        for name, frame in (("one", some), ("two", some.union(some))):
+            path = tmp_path / f"{name}{at}"
+            Book.create(path).close()
+            try:
+                write(frame, path)
+                expected = frame.count()
+            except Exception as error:
+                assert "Invalid partition id" in str(error)
+                expected = 0
+            with Book.open(path) as book:
+                assert len(book) == expected
