@@ -29,8 +29,9 @@ step "$venv/bin/ruff" format --check .
 step "$venv/bin/ruff" check .
 step "$venv/bin/python" -m mypy
 step "$venv/bin/python" -m mypy --strict examples/python
-step "$venv/bin/python" -m mypy --strict examples/pipeline/steps.py examples/pipeline/streaming
-step "$venv/bin/basedpyright" --project examples/python/pyrightconfig.json --pythonpath "$venv/bin/python"
+step env MYPYPATH=examples/pipeline:examples/demo "$venv/bin/python" -m mypy --strict examples/endpoint.py examples/demo \
+    examples/pipeline
+step "$venv/bin/basedpyright" --project examples/pyrightconfig.json --pythonpath "$venv/bin/python"
 allowlist=()
 [ ! -f scripts/stubtest-allowlist.txt ] || allowlist=(--allowlist scripts/stubtest-allowlist.txt)
 step "$venv/bin/python" -m mypy.stubtest deedbook._core --mypy-config-file pyproject.toml ${allowlist[@]+"${allowlist[@]}"}

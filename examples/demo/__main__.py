@@ -23,7 +23,7 @@ from workspace import Places, is_from_spark, reason, require
 
 import deedbook
 from deedbook._cli import first_minute
-from deedbook._cli.demo import positive
+from deedbook._cli.arguments import positive
 from deedbook._cli.first_minute import Check, DemoError, Say, Source, Writing, put, put_json, size
 
 EVENTS = 200_000
@@ -167,6 +167,6 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="demo", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="demo", description=(__doc__ or "").partition("\n")[0])
     add_arguments(parser)
     sys.exit(main(parser.parse_args()))

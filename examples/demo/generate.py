@@ -94,8 +94,11 @@ def _event(random: Random, arrival: float, users: list[str]) -> dict[str, Any]:
     }
     section = random.choice(SECTIONS)
     if kind in ("page_view", "error"):
-        event["page"] = {"path": f"/{section}/{random.randrange(5000)}", "title": section or "home"}
-        event["page"]["referrer"] = random.choice(REFERRERS)
+        event["page"] = {
+            "path": f"/{section}/{random.randrange(5000)}",
+            "title": section or "home",
+            "referrer": random.choice(REFERRERS),
+        }
         event["context"] = {"userAgent": random.choice(AGENTS), "locale": random.choice(LOCALES)}
     else:
         event["page"] = {"path": f"/{section}"}

@@ -28,7 +28,7 @@ def draw(summary: Summary, title: str, ok: bool, path: Path) -> None:
         nbytes[count.type] = nbytes.get(count.type, 0) + count.bytes
     # Stacked from the most frequent type up, the rest on top.
     order = [count.type for count in summary.types if count.type in nbytes and count.type != OTHER]
-    colours = dict(zip(order, COLOURS, strict=False))
+    colours: dict[str, str] = dict(zip(order, COLOURS, strict=False))
     if OTHER in nbytes:
         order.append(OTHER)
         colours[OTHER] = GREY
