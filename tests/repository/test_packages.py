@@ -12,7 +12,14 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "deedbook"
 # The public packages. Every other module has a leading underscore, or is in such a package.
 PUBLIC = {
-    *("deedbook", "deedbook.aio", "deedbook.http", "deedbook.http.presets", "deedbook.jobs"),
+    *(
+        "deedbook",
+        "deedbook.aio",
+        "deedbook.archive",
+        "deedbook.http",
+        "deedbook.http.presets",
+        "deedbook.jobs",
+    ),
     *("deedbook.metrics", "deedbook.reports"),
     *("deedbook.spark", "deedbook.spark.jobs", "deedbook.transient"),
 }

@@ -105,10 +105,16 @@ _ADDED_BY: Final = {
 }
 
 
+_SAME: Final = {"archive": "backup", "restore": "backup"}
+"""Other names of commands."""
+
+
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command. Raises `CliError`, and SystemExit after a help."""
     if argv[:1] == ["help"]:
         argv = [*(word for word in argv[1:] if word != "help"), "--help"]
+    if argv and argv[0] in _SAME:
+        argv = [_SAME[argv[0]], *argv[1:]]
     if argv and not argv[0].startswith("-") and argv[0] not in _ADDED_BY:
         raise CliError(old_words.of_command(argv, list(_ADDED_BY)))
     parser = build(argv)

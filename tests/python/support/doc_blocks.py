@@ -35,6 +35,7 @@ OPTIONAL = (
     "lmdb",
     "urllib3",
     "prometheus_client",
+    "obstore",
 )
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from deedbook import backup
-from deedbook._cli.arguments import Commands, add_json, add_quiet
+from deedbook._cli.archive import is_url, run_restore, run_upload
+from deedbook._cli.arguments import Commands, add_json, add_quiet, seconds
+from deedbook._cli.failure import CliError
 from deedbook._cli.terminal.output import Output
 from deedbook._cli.terminal.progress import Progress
 from deedbook._formats import by_name
@@ -18,20 +20,38 @@ def add_arguments(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "backup",
-        help="copy a log while another process writes; again: copy only new records",
+        help="copy a log while another process writes; archive it at a URL, and restore it",
         description="Copy a log, or update an earlier copy. The copy has every record "
         "acknowledged before the command began, with the same numbers. The command reads new "
         "records back from the copy. To restore, open the copy. Another process may write during "
-        "the backup, in any format.",
+        "the backup, in any format. If DST is a URL, the command sends the sealed files of a log "
+        "to an archive there. If SRC is a URL, the command restores the log of the archive.",
         epilog="examples:\n"
         "  deedbook backup events.book /backup/events.book\n"
-        "  deedbook backup events.book /backup/events.book    again: only new records\n\n"
+        "  deedbook backup events.book /backup/events.book    again: only new records\n"
+        "  deedbook archive events.wal s3://bucket/events     the new segments\n"
+        "  deedbook restore s3://bucket/events new.wal        every archived segment\n\n"
         "The next backup continues an interrupted backup. If the files of DST are not the\n"
         "beginning of the files of SRC, the command fails and leaves DST unchanged. Records\n"
-        "that a WAL or a ledger dropped are also removed from the backup.",
+        "that a WAL or a ledger dropped are also removed from the backup.\n\n"
+        "'archive' and 'restore' are other names of 'backup'. A URL begins with s3://, gs://,\n"
+        "az:// or file://. The credentials come from the environment. An archive keeps dropped\n"
+        "records. 'deedbook verify URL' checks an archive, and 'deedbook cat URL' reads it.",
     )
-    parser.add_argument("source", metavar="SRC", help="the log")
-    parser.add_argument("target", metavar="DST", help="the copy")
+    parser.add_argument("source", metavar="SRC", help="the log, or the URL of an archive")
+    parser.add_argument("target", metavar="DST", help="the copy, or the URL of an archive")
+    parser.add_argument(
+        "--consumer",
+        metavar="NAME",
+        help="with a URL as DST: name the consumer of a WAL or pier that keeps what is not "
+        "archived (default: archive)",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=seconds,
+        help="with a URL: end a request, and its repeats, after TIME (default: 120s)",
+    )
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_backup)
@@ -39,6 +59,14 @@ def add_arguments(commands: Commands) -> None:
 
 def run_backup(args: argparse.Namespace, out: Output) -> int:
     """Back ``args.source`` up. Raises `deedbook.Error` and OSError."""
+    if is_url(args.source) and is_url(args.target):
+        raise CliError("backup: SRC and DST are URLs; one of them must be a path")
+    if is_url(args.source):
+        return run_restore(args, out)
+    if is_url(args.target):
+        return run_upload(args, out)
+    if args.consumer is not None or args.timeout is not None:
+        raise CliError("backup: --consumer and --timeout go with a URL")
     with Progress(f"backup {args.source}", enabled=not args.quiet) as progress:
         report = backup(args.source, args.target, progress=progress.update)
     noun = by_name(report.format).noun

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from deedbook import Error
+from deedbook._cli.archive import is_url, verify_archive
 from deedbook._cli.arguments import Commands, add_json, add_paths, add_quiet, add_which
 from deedbook._cli.failure import (
     EXIT_DAMAGE,
@@ -72,7 +73,8 @@ def add_verify(commands: Commands) -> None:
         epilog="examples:\n"
         "  deedbook verify events.book\n"
         "  deedbook verify --json *.book | jq 'select(.ok | not)'\n"
-        "  deedbook verify store --check signature        also signatures of events\n\n"
+        "  deedbook verify store --check signature        also signatures of events\n"
+        "  deedbook verify s3://bucket/events             an archive: each piece, read back\n\n"
         "With --json, the command prints one object for each log. The exit code is 1 if a log\n"
         "is damaged or torn, or has lost acknowledged records. The exit code is 2 if a log\n"
         "cannot be opened.",
@@ -153,6 +155,8 @@ def run_verify(args: argparse.Namespace, out: Output) -> int:
     """Check every record at ``args.paths``; return the worst exit code."""
 
     def look(path: str) -> int:
+        if is_url(path):
+            return verify_archive(path, args, out)
         found, options = asked_for(args, path)
         if args.check is not None:
             if found.format is not NOSTR:

@@ -1,0 +1,20 @@
+"""Archives of logs in object stores: ``s3://``, ``gs://``, ``az://`` and ``file://``.
+
+Needs the extra ``s3``: ``pip install 'deedbook[s3]'``. The credentials come from the environment.
+"""
+
+from deedbook.archive._check import ArchiveReport, verify
+from deedbook.archive._restore import RestoreReport, restore
+from deedbook.archive._store import TIMEOUT_SECONDS
+from deedbook.archive._upload import UploadReport, before_drop, upload
+
+__all__ = [
+    "TIMEOUT_SECONDS",
+    "ArchiveReport",
+    "RestoreReport",
+    "UploadReport",
+    "before_drop",
+    "restore",
+    "upload",
+    "verify",
+]

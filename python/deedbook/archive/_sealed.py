@@ -1,0 +1,45 @@
+"""The interface between an upload and a log: finished files, and the records in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from deedbook.archive._manifest import Piece
+
+
+class Sealed(NamedTuple):
+    """A file that the log has finished."""
+
+    file: Path
+    path: str
+    """The file, below the log's directory."""
+    begin: int
+    """The first position in the file."""
+    end: int
+    """The position after the last position in the file."""
+
+
+class Source(Protocol):
+    """An open log, for an upload."""
+
+    @property
+    def format(self) -> str:
+        """As `Manifest.format`."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As `Manifest.facts`."""
+
+    def sealed(self) -> list[Sealed]:
+        """The sealed files of the log, in the order of their positions."""
+
+    def pieces(self, new: list[Sealed], after: Piece | None) -> Iterator[tuple[Sealed, Piece]]:
+        """Each new file as a piece without a checksum; ``after`` is the last archived piece.
+
+        Reads and checks every record. Raises `CorruptError`.
+        """
+
+    def hold(self, consumer: str, pieces: list[Piece]) -> None:
+        """Register the consumer: the log then drops only archived records."""

@@ -1,0 +1,321 @@
+"""Archives in a directory: sealed files go there once, and come back byte for byte."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("obstore", reason="obstore is not installed")
+
+import deedbook
+from deedbook import Book, Wal, archive
+from shell import complaint, ok
+from shell import deedbook as run
+
+SEGMENT = 4096
+
+
+def add(path: Path, count: int = 500) -> None:
+    with Wal.open(path, "a", segment_bytes=SEGMENT) as wal:
+        first = len(wal)
+        wal.append_many(b"%d " % (first + number) * (1 + number % 30) for number in range(count))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The log's own files by name."""
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return (tmp_path / "store").as_uri()
+
+
+def test_sealed_segments_come_back_byte_for_byte(path: Path, url: str, tmp_path: Path) -> None:
+    add(path)
+    report = archive.upload(path, url)
+    sealed = {name: data for name, data in files(path).items() if len(data) == SEGMENT}
+    assert (report.sent, report.adopted) == (len(sealed), 0) and report.sent > 3
+    assert archive.restore(url, tmp_path / "back").files == len(sealed)
+    assert files(tmp_path / "back") == sealed
+    with Wal.open(path) as wal, Wal.open(tmp_path / "back") as back:
+        assert list(back.payloads()) == list(wal.payloads(None, back.end))
+        assert len(back) in (report.records, report.records - 1)
+
+
+def test_upload_sends_each_segment_once(path: Path, url: str) -> None:
+    add(path)
+    first = archive.upload(path, url)
+    again = archive.upload(path, url)
+    assert (again.sent, again.adopted, again.pieces) == (0, 0, first.pieces)
+    add(path)
+    more = archive.upload(path, url)
+    assert more.sent == more.pieces - first.pieces > 0
+    assert archive.verify(url).ok and archive.verify(url).records == more.records
+
+
+def test_archive_keeps_dropped_segments_and_head(path: Path, url: str, tmp_path: Path) -> None:
+    add(path)
+    with Wal.open(path, "a") as wal:
+        head = [record.lsn for record in wal][50]
+        wal.truncate_before(head)
+    archive.upload(path, url)
+    add(path)
+    archive.upload(path, url)
+    with Wal.open(path, "a") as wal:
+        kept = list(wal.payloads())
+        assert wal.retain(consumed=True).records > 0
+    archive.restore(url, tmp_path / "back")
+    with Wal.open(tmp_path / "back") as back:
+        assert back.head == head
+        found = list(back.payloads())
+    assert found == kept[: len(found)] and len(found) > 300
+
+
+def test_retention_waits_for_the_archive(path: Path, url: str) -> None:
+    add(path)
+    archive.upload(path, url)
+    add(path)
+    with Wal.open(path, "a") as wal:
+        wal.retain(max_bytes=0)
+        archived = archive.verify(url).bounds
+        assert archived is not None and wal.head <= archived[1]
+    report = archive.upload(path, url)
+    assert report.sent > 0 and archive.verify(url).ok
+
+
+def test_a_writer_drops_only_archived_segments(path: Path, url: str, tmp_path: Path) -> None:
+    to = archive.before_drop(url)
+    with Wal.create(path, segment_bytes=SEGMENT, archive=to, retain_bytes=SEGMENT) as wal:
+        for number in range(300):
+            wal.commit(b"%3d" % number * 30)
+        assert wal.stats().dropped_files > 3
+        archived = archive.verify(url)
+        assert archived.ok and archived.bounds is not None
+        assert archived.bounds[0] == 0 and archived.bounds[1] >= wal.head
+        dropped = wal.stats().dropped_files
+        (tmp_path / "store" / "manifest.json").write_bytes(b"damaged")
+        with pytest.raises(deedbook.IoError, match="archive segment"):
+            wal.retain(max_bytes=0)
+        assert wal.stats().dropped_files == dropped
+
+
+@pytest.mark.parametrize("change", ["cut", "another", "older", "dropped", "sizes"])
+def test_another_log_is_refused(change: str, path: Path, url: str, tmp_path: Path) -> None:
+    add(path)
+    if change == "older":
+        deedbook.backup(path, tmp_path / "old")
+        add(path)
+    archive.upload(path, url)
+    log = path
+    if change == "cut":
+        with Wal.open(path, "a") as wal:
+            lsn = [record.lsn for record in wal][5]
+            wal.truncate_after(lsn)
+            wal.append_many(b"x" * 100 for _ in range(400))
+    elif change == "another":
+        log = tmp_path / "another"
+        with Wal.create(log, segment_bytes=SEGMENT) as wal:
+            wal.append_many(b"y" * 100 for _ in range(400))
+    elif change == "older":
+        log = tmp_path / "old"
+    elif change == "dropped":
+        add(path, 1000)
+        with Wal.open(path, "a") as wal:
+            wal.truncate_before(wal.end, force=True)
+        add(path, 1000)
+    else:
+        log = tmp_path / "sizes"
+        with Wal.create(log, segment_bytes=2 * SEGMENT) as wal:
+            wal.append_many(b"y" * 100 for _ in range(400))
+    before = archive.verify(url)
+    with pytest.raises(deedbook.NotALogError, match="the archive holds another log"):
+        archive.upload(log, url)
+    assert archive.verify(url) == before
+
+
+STATES = ("absent", "whole", "torn", "other")
+
+
+@pytest.mark.parametrize("listed", [0, 1])
+def test_every_unlisted_state_becomes_a_right_archive(
+    listed: int, path: Path, url: str, tmp_path: Path
+) -> None:
+    """A killed upload leaves any of these at a store; a power cut in a directory leaves all."""
+    store = tmp_path / "store"
+    manifest, old = b"", set()
+    for _ in range(listed + 1):
+        with Wal.open(path, "a", segment_bytes=SEGMENT) as wal:
+            wal.append_many(b"%4d" % number * 250 for number in range(len(wal), len(wal) + 13))
+        if (store / "manifest.json").exists():
+            manifest = (store / "manifest.json").read_bytes()
+            old = set(_objects(store))
+        archive.upload(path, url)
+    complete = {
+        name: (store / name).read_bytes()
+        for name in _objects(store)
+        if name != "manifest.json" and name not in old
+    }
+    assert len(complete) == 3
+    sealed = {name: data for name, data in files(path).items() if len(data) == SEGMENT}
+    for number, states in enumerate(itertools.product(STATES, repeat=3)):
+        for (name, data), state in zip(complete.items(), states, strict=True):
+            (store / name).unlink(missing_ok=True)
+            if state != "absent":
+                made = {"whole": data, "torn": data[:1000], "other": bytes(len(data))}[state]
+                (store / name).write_bytes(made)
+        (store / "manifest.json").unlink(missing_ok=True)
+        if listed:
+            (store / "manifest.json").write_bytes(manifest)
+        report = archive.upload(path, url)
+        assert report.adopted == states.count("whole") and report.sent == 3 - report.adopted
+        checked = archive.verify(url)
+        assert checked.ok and checked.unlisted == [] and checked.pieces == len(sealed)
+        if number % 16 == 0:
+            archive.restore(url, tmp_path / f"back{number}")
+            assert files(tmp_path / f"back{number}") == sealed
+
+
+def _objects(store: Path) -> list[str]:
+    found = [file for file in store.rglob("*") if file.is_file() and file.name != ".lock"]
+    return sorted(str(file.relative_to(store)) for file in found)
+
+
+@pytest.mark.parametrize("damage", ["missing", "shorter", "flipped"])
+def test_verify_and_restore_name_a_damaged_piece(
+    damage: str, path: Path, url: str, tmp_path: Path
+) -> None:
+    add(path)
+    archive.upload(path, url)
+    piece = sorted((tmp_path / "store" / "pieces").iterdir())[1]
+    data = bytearray(piece.read_bytes())
+    if damage == "missing":
+        piece.unlink()
+    else:
+        data[7] ^= 1
+        piece.write_bytes(data if damage == "flipped" else data[:-1])
+    report = archive.verify(url)
+    assert not report.ok and [one["name"] for one in report.damages] == [f"pieces/{piece.name}"]
+    with pytest.raises((deedbook.CorruptError, deedbook.IoError), match=piece.name):
+        archive.restore(url, tmp_path / "back")
+    assert [file.name for file in tmp_path.iterdir()] == ["log", "store"]
+    done = run("verify", url)
+    assert done.returncode == 1 and piece.name in done.stdout.decode()
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[1]", b'{"deedbook_archive":1,"sha256":"0"}'])
+def test_damaged_manifest_is_an_error(data: bytes, path: Path, url: str, tmp_path: Path) -> None:
+    add(path)
+    archive.upload(path, url)
+    (tmp_path / "store" / "manifest.json").write_bytes(data)
+    for call in (archive.verify, lambda url: archive.upload(path, url)):
+        with pytest.raises(deedbook.CorruptError, match=r"manifest\.json"):
+            call(url)
+    assert (tmp_path / "store" / "manifest.json").read_bytes() == data
+
+
+def test_manifest_cannot_lead_out_of_the_directory(path: Path, url: str, tmp_path: Path) -> None:
+    """A bucket may be written by others."""
+    from deedbook.archive import _manifest, _store
+
+    add(path)
+    archive.upload(path, url)
+    store = _store.Store(url, 10)
+    manifest, version = _manifest.load(store)
+    for name in ("../out", "/tmp/out", "a/../../out", ""):
+        bad = _manifest.replace(manifest.pieces[0], path=name)
+        made = _manifest.replace(manifest, pieces=(bad,))
+        store.replace("manifest.json", made.encode(), version)
+        version = _manifest.load(store)[1]
+        with pytest.raises(deedbook.CorruptError, match="manifest names a file"):
+            archive.restore(url, tmp_path / "back")
+    assert not (tmp_path / "out").exists() and not (tmp_path / "back").exists()
+
+
+def test_damaged_log_is_not_archived(path: Path, url: str) -> None:
+    add(path)
+    segment = sorted(path.glob("*.wal"))[1]
+    data = bytearray(segment.read_bytes())
+    data[100] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(deedbook.CorruptError):
+        archive.upload(path, url)
+    with pytest.raises(deedbook.MissingError, match="no archive"):
+        archive.verify(url)
+
+
+def test_restore_refuses_whatever_is_there(path: Path, url: str, tmp_path: Path) -> None:
+    add(path)
+    archive.upload(path, url)
+    target = tmp_path / "back"
+    target.mkdir()
+    with pytest.raises(deedbook.AlreadyExistsError):
+        archive.restore(url, target)
+    target.rmdir()
+    target.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(deedbook.AlreadyExistsError):
+        archive.restore(url, target)
+    with pytest.raises(deedbook.MissingError, match="no archive"):
+        archive.restore((tmp_path / "none").as_uri(), tmp_path / "other")
+
+
+def test_logs_without_sealed_files_are_refused(tmp_path: Path, url: str) -> None:
+    Book.create(tmp_path / "book").close()
+    Wal.create(tmp_path / "one.wal", single_file=True).close()
+    for log in ("book", "one.wal"):
+        with pytest.raises(deedbook.UnsupportedError, match="sealed"):
+            archive.upload(tmp_path / log, url)
+    with pytest.raises(deedbook.MissingError):
+        archive.upload(tmp_path / "none", url)
+
+
+@pytest.mark.parametrize(
+    "url", ["x", "http://h/b", "s3://", "s3://key:word@bucket/x", "s3://b/x?y=1", "file://h/x"]
+)
+def test_bad_urls_are_refused_without_their_secrets(url: str, path: Path) -> None:
+    add(path)
+    with pytest.raises(deedbook.InvalidArgumentError) as raised:
+        archive.upload(path, url)
+    assert "word" not in str(raised.value).replace("password", "")
+
+
+def test_writer_appends_during_uploads(path: Path, url: str, tmp_path: Path) -> None:
+    script = (
+        "import sys, deedbook\n"
+        f"with deedbook.Wal.open(sys.argv[1], 'a', segment_bytes={SEGMENT}) as wal:\n"
+        "    while True:\n"
+        "        wal.append_many(b'%d' % n * 20 for n in range(50)); wal.sync()\n"
+        "        print(wal.end, flush=True)\n"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        try:
+            for _ in range(5):
+                writer.stdout.readline()
+                report = archive.upload(path, url)
+        finally:
+            writer.kill()
+    assert report.pieces > 5 and archive.verify(url).ok
+    archive.restore(url, tmp_path / "back")
+    here = files(path)
+    assert all(here[name] == data for name, data in files(tmp_path / "back").items())
+
+
+def test_shell_archives_verifies_and_restores(path: Path, url: str, tmp_path: Path) -> None:
+    add(path)
+    facts = json.loads(ok("archive", path, url, "--json"))
+    assert facts["ok"] and facts["sent"] == facts["pieces"] > 3 and facts["url"] == url
+    assert b"ok, " in ok("verify", url)
+    assert json.loads(ok("verify", url, "--json"))["path"] == url
+    assert ok("restore", url, tmp_path / "back").startswith(os.fsencode(tmp_path / "back"))
+    assert b"wrote " in ok("backup", url, tmp_path / "again")
+    assert files(tmp_path / "back") == files(tmp_path / "again")
+    assert ok("consumers", path).startswith(b"archive ")
+    assert "something is there" in complaint(run("restore", url, tmp_path / "back"), 2)
+    assert "one of them must be a path" in complaint(run("archive", url, url), 2)
+    assert "go with a URL" in complaint(run("backup", path, "x", "--timeout", "1s"), 2)
