@@ -39,6 +39,7 @@ def run_upload(args: argparse.Namespace, out: Output) -> int:
             args.source,
             args.target,
             consumer=args.consumer or "archive",
+            base=args.base,
             timeout=args.timeout or archive.TIMEOUT_SECONDS,
             progress=progress.update,
         )
@@ -52,8 +53,8 @@ def run_upload(args: argparse.Namespace, out: Output) -> int:
 
 def run_restore(args: argparse.Namespace, out: Output) -> int:
     """Write the log of the archive ``args.source`` to ``args.target``."""
-    if args.consumer is not None:
-        raise CliError("backup: --consumer goes with a URL as DST")
+    if (args.consumer, args.base) != (None, None):
+        raise CliError("backup: --consumer and --base go with a URL as DST")
     archive = archives("backup")
     with Progress(f"restore {args.source}", enabled=not args.quiet) as progress:
         report = archive.restore(

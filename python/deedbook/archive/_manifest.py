@@ -54,7 +54,7 @@ class Piece:
     sha256: str
     """Checksum of the file."""
     index: list[list[int]] = field(default_factory=list)
-    """Some records of the file: the position, and how many records follow up to the next entry."""
+    """Some records: position, number of records up to the next entry, byte in the file."""
     beside: dict[str, str] = field(default_factory=dict)
     """Small files next to the file: their bytes by name, in base64."""
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from deedbook._core import Damage, Split
+from deedbook._errors import CorruptError
 from deedbook.archive._manifest import Piece
+
+INDEX_ENTRIES: Final = 16
+"""Entries of the index of a file, about."""
 
 
 class Sealed(NamedTuple):
@@ -29,6 +34,10 @@ class Source(Protocol):
         """As `Manifest.format`."""
 
     @property
+    def is_contiguous(self) -> bool:
+        """Whether each file goes on after the last; a ledger drops sent files in any order."""
+
+    @property
     def facts(self) -> dict[str, Any]:
         """As `Manifest.facts`."""
 
@@ -43,3 +52,18 @@ class Source(Protocol):
 
     def hold(self, consumer: str, pieces: list[Piece]) -> None:
         """Register the consumer: the log then drops only archived records."""
+
+
+def checked(split: Split) -> int:
+    """The number of the split's records. Raises `CorruptError` unless all are intact."""
+    report = split.check()
+    if report.damages:
+        raise damaged(split.path, report.damages[0])
+    return report.records
+
+
+def damaged(path: str, found: Damage) -> CorruptError:
+    """The error for a damaged file of the log."""
+    error = CorruptError(f"{path}: byte {found.offset}: {found.reason}; repair the log first")
+    error.path, error.offset, error.reason = path, found.offset, found.reason
+    return error

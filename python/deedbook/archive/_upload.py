@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -11,11 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook._core import Wal
-from deedbook._errors import CorruptError, MissingError, UnsupportedError
+from deedbook._core import EventStore, Ledger, Pier, Wal
+from deedbook._errors import CorruptError, Error, MissingError, UnsupportedError
 from deedbook._formats import open as open_log
 from deedbook._system.regular import open_regular
+from deedbook.archive._ledger import LedgerSource
 from deedbook.archive._manifest import Manifest, Piece, check_same, commit, load, other_log
+from deedbook.archive._pier import PierSource
 from deedbook.archive._sealed import Sealed, Source
 from deedbook.archive._store import TIMEOUT_SECONDS, Store
 from deedbook.archive._wal import WalSource
@@ -61,6 +62,7 @@ def upload(
     url: str,
     *,
     consumer: str | None = "archive",
+    base: str | None = None,
     timeout: float = TIMEOUT_SECONDS,
     progress: Callable[[int, int], object] | None = None,
 ) -> UploadReport:
@@ -72,16 +74,17 @@ def upload(
     Killed at any step, the next upload goes on: it compares a file that is there and not listed.
 
     ``consumer``: the named consumer of a WAL or a pier that keeps everything unarchived, and the
-    last archived file, by which the next upload knows the log again; None registers none. A log
-    with two archives needs two names. ``timeout``: seconds for a request and the repeats.
-    ``progress`` gets the bytes done and the total; an error from ``progress`` ends the upload.
+    last archived file, by which the next upload recognizes the log; None registers none. A log with
+    two archives needs two names. ``base``: the ledger, if several share the directory.
+    ``timeout``: seconds for a request and the repeats. ``progress`` gets the bytes done and the
+    total; an error from ``progress`` ends the upload.
 
     Raises `NotALogError` if the archive holds another log, `CorruptError` for a damaged log,
     `UnsupportedError` for a log without sealed files, `InvalidArgumentError` for a URL, and
     `IoError` if the store fails.
     """
     store = Store(url, timeout)
-    with _source(log) as source:
+    with _source(log, base) as source:
         mine = Manifest(source.format, source.facts)
         try:
             manifest, _ = load(store)
@@ -89,7 +92,7 @@ def upload(
             manifest = mine
         check_same(store, manifest, mine)
         sealed = source.sealed()
-        new = _new(store, manifest, sealed)
+        new = _new(store, manifest, sealed, source.is_contiguous)
         if consumer is not None:  # from now on, the log drops nothing that is not archived
             source.hold(consumer, list(manifest.pieces))
         total = sum(os.path.getsize(one.file) for one in new)
@@ -97,7 +100,12 @@ def upload(
         waiting: list[Piece] = []
         after = manifest.pieces[-1] if manifest.pieces else None
         for one, bare in source.pieces(new, after):
-            piece, was_sent = _send(store, one, bare)
+            try:
+                piece, was_sent = _send(store, one, bare)
+            except FileNotFoundError as error:
+                if source.is_contiguous or isinstance(error, Error):
+                    raise
+                continue  # a sender removed the file
             sent += was_sent
             sent_bytes += piece.bytes * was_sent
             adopted += not was_sent
@@ -152,29 +160,46 @@ def before_drop(
 
 
 @contextmanager
-def _source(log: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> Iterator[Source]:
+def _source(
+    log: str | bytes | os.PathLike[str] | os.PathLike[bytes], base: str | None
+) -> Iterator[Source]:
     """The log, opened for reading. Raises `UnsupportedError` for a log without sealed files."""
-    with open_log(log) as opened:
+    options: dict[str, Any] = {} if base is None else {"base": base}
+    with open_log(log, **options) as opened:
         if isinstance(opened, Wal):
             yield WalSource(opened)
+        elif isinstance(opened, Pier):
+            yield PierSource(opened)
+        elif isinstance(opened, Ledger):
+            yield LedgerSource(opened)
         else:
+            is_store = isinstance(opened, EventStore)
+            why = "an event store changes its files" if is_store else "a book is one file"
             raise UnsupportedError(
-                f"{os.fsdecode(log)}: only the sealed files of a WAL go to an archive"
+                f"{os.fsdecode(log)}: {why}, and only the sealed files of a WAL, a pier or a ledger"
+                " go to an archive"
             )
 
 
-def _new(store: Store, manifest: Manifest, sealed: list[Sealed]) -> list[Sealed]:
+def _new(
+    store: Store, manifest: Manifest, sealed: list[Sealed], is_contiguous: bool
+) -> list[Sealed]:
     """The files that the archive lacks. Raises `NotALogError` if the log is not the archive's."""
     there = {piece.path: piece for piece in manifest.pieces}
     both = [one for one in sealed if one.path in there]
-    if there and not both:
-        raise other_log(store, "no archived file is left in the log, to compare the two")
+    new = [one for one in sealed if one.path not in there]
     for one in both[:1] + both[-1:]:
         if _sha256(one.file) != there[one.path].sha256:
             raise other_log(store, f"{one.path} has other bytes there")
-    if there and both[-1].path != manifest.pieces[-1].path:
+    if there and not is_contiguous:
+        last = manifest.pieces[-1]
+        if not both and new and new[0].begin <= last.begin:
+            raise other_log(store, f"it has {last.path}, and the log begins at {new[0].path}")
+    elif there and not both:
+        raise other_log(store, "no archived file is left in the log, to compare the two")
+    elif there and both[-1].path != manifest.pieces[-1].path:
         raise other_log(store, f"it goes on after {both[-1].path}, the last sealed file of the log")
-    return [one for one in sealed if one.path not in there]
+    return new
 
 
 def _send(store: Store, one: Sealed, bare: Piece) -> tuple[Piece, bool]:
@@ -213,8 +238,3 @@ def _sha256(file: Path) -> str:
         while chunk := opened.read(1 << 20):
             found.update(chunk)
     return found.hexdigest()
-
-
-def in_base64(data: bytes) -> str:
-    """Bytes as text, for `Piece.beside`."""
-    return base64.b64encode(data).decode()

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from deedbook._core import Split, Wal
-from deedbook._errors import CorruptError, UnsupportedError
+from deedbook._errors import UnsupportedError
 from deedbook.archive._manifest import Piece
-from deedbook.archive._sealed import Sealed
+from deedbook.archive._sealed import INDEX_ENTRIES, Sealed, checked
 
-_INDEX_ENTRIES: Final = 16
-"""Entries of the index of a segment, about."""
 _SPLIT_BYTES_MIN: Final = 64 << 10
 
 
@@ -33,6 +31,7 @@ class WalSource:
     """An open log, for an upload."""
 
     format = "wal"
+    is_contiguous = True
 
     def __init__(self, wal: Wal) -> None:
         if wal.segment_bytes is None:
@@ -63,7 +62,7 @@ class WalSource:
         ]
 
     def pieces(self, new: list[Sealed], after: Piece | None) -> Iterator[tuple[Sealed, Piece]]:
-        """Each segment with its checked records. Raises `CorruptError`."""
+        """The segments with the checked records. Raises `CorruptError`."""
         border = self._wal.head if after is None else max(after.next, self._wal.head)
         runs = self._runs(border)
         run = next(runs, None)
@@ -85,7 +84,7 @@ class WalSource:
                     records=sum(one.records for one in mine),
                     bytes=self._segment_bytes,
                     sha256="",
-                    index=[[one.offset, one.records] for one in mine],
+                    index=[[one.offset, one.records, one.offset - segment.begin] for one in mine],
                 ),
             )
 
@@ -99,9 +98,9 @@ class WalSource:
 
     def _runs(self, start: int) -> Iterator[_Run]:
         """The records from ``start`` on, cut at the segments' ends."""
-        step = max(self._segment_bytes // _INDEX_ENTRIES, _SPLIT_BYTES_MIN)
+        step = max(self._segment_bytes // INDEX_ENTRIES, _SPLIT_BYTES_MIN)
         for split in self._wal.splits(step, start):
-            count = _checked(split)
+            count = checked(split)
             if split.offset // self._segment_bytes == (split.end - 1) // self._segment_bytes:
                 yield _Run(split.offset, split.end, count, None)
             else:
@@ -115,14 +114,3 @@ class WalSource:
                 first, count = record.lsn, 0
             last, count = record.lsn, count + 1
         yield _Run(first, split.end, count, last)
-
-
-def _checked(split: Split) -> int:
-    """The number of the split's records. Raises `CorruptError` unless all are intact."""
-    report = split.check()
-    if not report.intact or report.damages:
-        found = report.damages[0]
-        error = CorruptError(f"{split.path}: byte {found.offset}: {found.reason}")
-        error.path, error.offset, error.reason = split.path, found.offset, found.reason
-        raise error
-    return report.records

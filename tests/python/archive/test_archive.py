@@ -12,11 +12,12 @@ import pytest
 pytest.importorskip("obstore", reason="obstore is not installed")
 
 import deedbook
-from deedbook import Book, Wal, archive
+from deedbook import Book, Ledger, Pier, Wal, archive
 from shell import complaint, ok
 from shell import deedbook as run
 
 SEGMENT = 4096
+EPOCH = ("book.log", "epoc.txt", "meta.bin")
 
 
 def add(path: Path, count: int = 500) -> None:
@@ -261,6 +262,60 @@ def test_restore_refuses_whatever_is_there(path: Path, url: str, tmp_path: Path)
         archive.restore(url, target)
     with pytest.raises(deedbook.MissingError, match="no archive"):
         archive.restore((tmp_path / "none").as_uri(), tmp_path / "other")
+
+
+def test_closed_epochs_of_a_pier_come_back(path: Path, url: str, tmp_path: Path) -> None:
+    with Pier.create(path) as pier:
+        for epoch in range(3):
+            pier.append_many(b"%d" % number for number in range(epoch + 5))
+            pier.save_meta(who=7, life=1, fake=False)
+            pier.roll()
+        pier.append(b"open")
+        assert archive.upload(path, url).bounds == (1, 19)
+        assert pier.consumers() == {"archive": 12}
+        assert pier.retain(max_bytes=0).epochs == [0, 5]
+        pier.roll()
+        report = archive.upload(path, url)
+        assert (report.sent, report.pieces, report.records) == (1, 4, 19)
+        names = [f".urb/log/0i{number}/{name}" for number in (11, 18) for name in EPOCH]
+        kept = {name: (path / name).read_bytes() for name in names}
+    archive.restore(url, tmp_path / "back")
+    for name, data in kept.items():
+        assert (tmp_path / "back" / name).read_bytes() == data
+    with Pier.open(tmp_path / "back", "a") as back:
+        assert [epoch.number for epoch in back.epochs] == [0, 5, 11, 18]
+        assert back.bounds == (1, 19) and back[19].payload == b"open" and back.meta.who == 7
+        assert back.append(b"goes on") == 20
+    with Pier.create(tmp_path / "other") as pier:
+        pier.append_many([b"x"] * 5)
+        pier.roll()
+    with pytest.raises(deedbook.NotALogError):
+        archive.upload(tmp_path / "other", url)
+
+
+def test_finished_files_of_a_ledger_come_back(path: Path, url: str, tmp_path: Path) -> None:
+    with Ledger.create(path, batch_bytes=1000) as ledger:
+        ledger.append_many(b"%d" % number * 10 for number in range(300))
+        first = archive.upload(path, url)
+        assert first.sent == len([file for file in ledger.files if not file.active]) > 5
+        here = {file.path: Path(file.path).read_bytes() for file in ledger.files if not file.active}
+        fetched = ledger.fetch()
+        assert fetched is not None
+        ledger.remove(fetched.removable)  # all of them: no archived file is left
+        ledger.append_many(b"%d" % number * 10 for number in range(300, 500))
+        second = archive.upload(path, url)
+        assert second.sent == second.pieces - first.pieces > 3
+    report = archive.restore(url, tmp_path / "back")
+    assert report.files == second.pieces
+    for name, data in here.items():
+        assert (tmp_path / "back" / Path(name).name).read_bytes() == data
+    with Ledger.open(tmp_path / "back") as back:
+        found = list(back.payloads())
+    assert len(found) == second.records and len(set(found)) == second.records
+    with Ledger.create(tmp_path / "other", batch_bytes=1000) as other:
+        other.append_many(b"%d" % number * 10 for number in range(300, 600))
+    with pytest.raises(deedbook.NotALogError):
+        archive.upload(tmp_path / "other", url)
 
 
 def test_logs_without_sealed_files_are_refused(tmp_path: Path, url: str) -> None:

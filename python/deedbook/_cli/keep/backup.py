@@ -6,7 +6,7 @@ import argparse
 
 from deedbook import backup
 from deedbook._cli.archive import is_url, run_restore, run_upload
-from deedbook._cli.arguments import Commands, add_json, add_quiet, seconds
+from deedbook._cli.arguments import Commands, add_base, add_json, add_quiet, seconds
 from deedbook._cli.failure import CliError
 from deedbook._cli.terminal.output import Output
 from deedbook._cli.terminal.progress import Progress
@@ -52,6 +52,7 @@ def add_arguments(commands: Commands) -> None:
         type=seconds,
         help="with a URL: end a request, and its repeats, after TIME (default: 120s)",
     )
+    add_base(parser)
     add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=run_backup)
@@ -65,8 +66,8 @@ def run_backup(args: argparse.Namespace, out: Output) -> int:
         return run_restore(args, out)
     if is_url(args.target):
         return run_upload(args, out)
-    if args.consumer is not None or args.timeout is not None:
-        raise CliError("backup: --consumer and --timeout go with a URL")
+    if (args.consumer, args.timeout, args.base) != (None, None, None):
+        raise CliError("backup: --consumer, --timeout and --base go with a URL")
     with Progress(f"backup {args.source}", enabled=not args.quiet) as progress:
         report = backup(args.source, args.target, progress=progress.update)
     noun = by_name(report.format).noun
