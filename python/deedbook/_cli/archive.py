@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from deedbook._cli.failure import CliError
 from deedbook._cli.terminal.output import Output
 from deedbook._cli.terminal.progress import Progress
 from deedbook._formats import by_name
+from deedbook._formats.info import FormatInfo, Skipping
 from deedbook._show.text import count, exact_size
 
-__all__ = ["archives", "is_url", "run_restore", "run_upload", "verify_archive"]
+__all__ = ["ArchiveView", "is_url", "run_restore", "run_upload", "verify_archive"]
 
 _URL: Final = re.compile("[a-z][a-z0-9+.-]*://")
 
@@ -81,6 +83,34 @@ def verify_archive(url: str, args: argparse.Namespace, out: Output) -> int:
         lines.append(f"  {objects} of an unfinished upload; the next upload lists them")
     facts = {"path": url, **report.to_dict()}
     return out.result(args.json, facts, lines, report.ok, "green" if report.ok else "red")
+
+
+class ArchiveView:
+    """The records of an archive, for ``cat``."""
+
+    left_out = None
+
+    def __init__(self, url: str) -> None:
+        self._archive = archives("cat").open(url)
+        self.info: FormatInfo = by_name(self._archive.format)
+
+    def records(self, start: int | None, stop: int | None) -> Iterator[Any]:
+        """The records of a range."""
+        found: Iterator[Any] = self._archive.iter(start, stop)
+        return found
+
+    def payloads(self, start: int | None, stop: int | None, /) -> Iterator[bytes]:
+        """The payloads of a range."""
+        found: Iterator[bytes] = self._archive.payloads(start, stop)
+        return found
+
+    def read(self, position: int) -> Any:
+        """The record at a position."""
+        return self._archive.read(position)
+
+    def skipping(self, start: int | None, stop: int | None) -> Skipping:
+        """Refused: an archive is read as a whole, or restored and salvaged."""
+        raise CliError("cat: --skip-corrupt is for logs: restore the archive first")
 
 
 def _content(report: Any) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deedbook._errors import AlreadyExistsError, CorruptError
-from deedbook._system.durable import sync_folder, sync_folders
+from deedbook._system.durable import sync_file, sync_folder, sync_folders
 from deedbook._system.regular import below, create_new
 from deedbook.archive._manifest import Manifest, Piece, load
 from deedbook.archive._store import TIMEOUT_SECONDS, Store
@@ -113,29 +113,42 @@ def write_files(
     """Write all files of a manifest below a folder, synced. Raises `CorruptError`."""
     total, done = sum(piece.bytes for piece in manifest.pieces), 0
     written = []
+
+    def tell(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, total)
+
     for piece in manifest.pieces:
-        found = hashlib.sha256()
-        file = _place(folder, piece.path)
-        with create_new(file) as opened:
-            for chunk in store.chunks(piece.name, piece.bytes):
-                opened.write(chunk)
-                found.update(chunk)
-                done += len(chunk)
-                if progress is not None:
-                    progress(done, total)
-            opened.flush()
-            os.fsync(opened.fileno())
-        if found.hexdigest() != piece.sha256:
-            place = store.where(piece.name)
-            error = CorruptError(f"{place}: SHA-256 {found.hexdigest()}, must be {piece.sha256}")
-            error.path, error.reason = place, "the piece has other bytes"
-            raise error
-        written.append(file)
-        for name, text in piece.beside.items():
-            written.append(_write(_place(file.parent, name), base64.b64decode(text)))
+        written += write_piece(store, piece, folder, tell)
+        for file in written[-1 - len(piece.beside) :]:
+            sync_file(file)
     if manifest.format == "wal" and manifest.facts["head"]:
         written.append(_write(folder / "head", head_file(manifest.facts["head"])))
+        sync_file(written[-1])
     return written
+
+
+def write_piece(
+    store: Store, piece: Piece, folder: Path, tell: Callable[[int], object] | None = None
+) -> list[Path]:
+    """Write the files of a piece below a folder, the log's file first. Raises `CorruptError`."""
+    found = hashlib.sha256()
+    file = _place(folder, piece.path)
+    with create_new(file) as opened:
+        for chunk in store.chunks(piece.name, piece.bytes):
+            opened.write(chunk)
+            found.update(chunk)
+            if tell is not None:
+                tell(len(chunk))
+    if found.hexdigest() != piece.sha256:
+        place = store.where(piece.name)
+        error = CorruptError(f"{place}: SHA-256 {found.hexdigest()}, must be {piece.sha256}")
+        error.path, error.reason = place, "the piece has other bytes"
+        raise error
+    beside = piece.beside.items()
+    return [file, *(_write(_place(file.parent, n), base64.b64decode(text)) for n, text in beside)]
 
 
 def _place(folder: Path, path: str) -> Path:
@@ -153,8 +166,6 @@ def _place(folder: Path, path: str) -> Path:
 def _write(file: Path, data: bytes) -> Path:
     with create_new(file) as opened:
         opened.write(data)
-        opened.flush()
-        os.fsync(opened.fileno())
     return file
 
 

@@ -84,15 +84,13 @@ def upload(
     `IoError` if the store fails.
     """
     store = Store(url, timeout)
-    with _source(log, base) as source:
+    with open_source(log, base) as (_, source):
         mine = Manifest(source.format, source.facts)
         try:
             manifest, _ = load(store)
         except MissingError:
             manifest = mine
-        check_same(store, manifest, mine)
-        sealed = source.sealed()
-        new = _new(store, manifest, sealed, source.is_contiguous)
+        new = check_log(store, manifest, source)
         if consumer is not None:  # from now on, the log drops nothing that is not archived
             source.hold(consumer, list(manifest.pieces))
         total = sum(os.path.getsize(one.file) for one in new)
@@ -144,7 +142,7 @@ def before_drop(
     ...     _ = wal.append_many(bytes(1000) for _ in range(20))
     ...     wal.sync()
     ...     wal.retain(max_bytes=0).records, wal.head
-    (19, 19152)
+    (17, 17136)
 
     The drop waits for the upload of all sealed segments. If the upload fails, the log drops
     nothing: `retain` raises, and a writer with rules for retention reports the error to the logger
@@ -160,18 +158,18 @@ def before_drop(
 
 
 @contextmanager
-def _source(
+def open_source(
     log: str | bytes | os.PathLike[str] | os.PathLike[bytes], base: str | None
-) -> Iterator[Source]:
+) -> Iterator[tuple[Wal | Pier | Ledger, Source]]:
     """The log, opened for reading. Raises `UnsupportedError` for a log without sealed files."""
     options: dict[str, Any] = {} if base is None else {"base": base}
     with open_log(log, **options) as opened:
         if isinstance(opened, Wal):
-            yield WalSource(opened)
+            yield opened, WalSource(opened)
         elif isinstance(opened, Pier):
-            yield PierSource(opened)
+            yield opened, PierSource(opened)
         elif isinstance(opened, Ledger):
-            yield LedgerSource(opened)
+            yield opened, LedgerSource(opened)
         else:
             is_store = isinstance(opened, EventStore)
             why = "an event store changes its files" if is_store else "a book is one file"
@@ -181,17 +179,20 @@ def _source(
             )
 
 
-def _new(
-    store: Store, manifest: Manifest, sealed: list[Sealed], is_contiguous: bool
-) -> list[Sealed]:
-    """The files that the archive lacks. Raises `NotALogError` if the log is not the archive's."""
+def check_log(store: Store, manifest: Manifest, source: Source) -> list[Sealed]:
+    """The sealed files that the archive lacks.
+
+    Raises `NotALogError` if the archive belongs to another log.
+    """
+    check_same(store, manifest, Manifest(source.format, source.facts))
+    sealed = source.sealed()
     there = {piece.path: piece for piece in manifest.pieces}
     both = [one for one in sealed if one.path in there]
     new = [one for one in sealed if one.path not in there]
     for one in both[:1] + both[-1:]:
         if _sha256(one.file) != there[one.path].sha256:
             raise other_log(store, f"{one.path} has other bytes there")
-    if there and not is_contiguous:
+    if there and not source.is_contiguous:
         last = manifest.pieces[-1]
         if not both and new and new[0].begin <= last.begin:
             raise other_log(store, f"it has {last.path}, and the log begins at {new[0].path}")

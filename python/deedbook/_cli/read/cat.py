@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from deedbook import CorruptError
+from deedbook._cli.archive import ArchiveView, is_url
 from deedbook._cli.failure import EXIT_DAMAGE, EXIT_OK, CliError, printable
 from deedbook._cli.instead import instead_of
 from deedbook._cli.keep.check import asked_for, each
@@ -57,6 +58,13 @@ def run_tail(args: argparse.Namespace, out: Output) -> int:
 def _cat(
     path: str, start: int | None, stop: int | None, args: argparse.Namespace, out: Output
 ) -> int:
+    name = path if len(args.paths) > 1 else None
+    if is_url(path):
+        for option in ("reverse", "follow", "tail"):
+            if getattr(args, option):
+                raise CliError(f"cat: --{option} is for logs, and {path} is an archive")
+        view = ArchiveView(path)
+        return _Cat(view.info, view, name, args, out).run(start, stop)
     found, options = asked_for(args, path)
     info = found.format
     for option in ("reverse", "follow"):
@@ -70,7 +78,6 @@ def _cat(
     with info.read(path, **options) as log:
         if log.left_out is not None and args.tail is None and not args.follow:
             out.talk(f"{path}: {log.left_out}")
-        name = path if len(args.paths) > 1 else None
         return _Cat(info, log, name, args, out).run(start, stop)
 
 
@@ -78,7 +85,7 @@ def _take_range(args: argparse.Namespace) -> None:
     """Take the last word as the range if the word looks like a range, or names no file."""
     *paths, last = args.paths
     args.range = None
-    if paths and (_RANGE.fullmatch(last) or not os.path.lexists(last)):
+    if paths and (_RANGE.fullmatch(last) or not (is_url(last) or os.path.lexists(last))):
         try:
             args.range = event_range(last)
         except argparse.ArgumentTypeError as error:
