@@ -42,21 +42,23 @@ def run_upload(args: argparse.Namespace, out: Output) -> int:
             args.target,
             consumer=args.consumer or "archive",
             base=args.base,
+            catalog=args.catalog,
             timeout=args.timeout or archive.TIMEOUT_SECONDS,
             progress=progress.update,
         )
     adopted = f", found {count(report.adopted, 'piece')} there" if report.adopted else ""
+    entry = f"; entry {report.entry} of the catalog" if report.entry is not None else ""
     text = (
         f"{report.url}: sent {count(report.sent, 'piece')}, {exact_size(report.sent_bytes)}"
-        f"{adopted}; it has {_content(report)}"
+        f"{adopted}; it has {_content(report)}{entry}"
     )
     return out.result(args.json, report.to_dict(), [text])
 
 
 def run_restore(args: argparse.Namespace, out: Output) -> int:
     """Write the log of the archive ``args.source`` to ``args.target``."""
-    if (args.consumer, args.base) != (None, None):
-        raise CliError("backup: --consumer and --base go with a URL as DST")
+    if any(value is not None for value in (args.consumer, args.base, args.catalog)):
+        raise CliError("backup: --consumer, --base and --catalog go with a URL as DST")
     archive = archives("backup")
     with Progress(f"restore {args.source}", enabled=not args.quiet) as progress:
         report = archive.restore(

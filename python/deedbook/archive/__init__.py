@@ -3,6 +3,7 @@
 Needs the extra ``s3``: ``pip install 'deedbook[s3]'``. The credentials come from the environment.
 """
 
+from deedbook.archive._catalog import Catalog, Entry
 from deedbook.archive._check import ArchiveReport, verify
 from deedbook.archive._read import Archive, open
 from deedbook.archive._restore import RestoreReport, restore
@@ -13,6 +14,8 @@ __all__ = [
     "TIMEOUT_SECONDS",
     "Archive",
     "ArchiveReport",
+    "Catalog",
+    "Entry",
     "RestoreReport",
     "UploadReport",
     "before_drop",

@@ -25,6 +25,7 @@ from deedbook.archive._store import Conflict, Store, Version
 
 MANIFEST: Final = "manifest.json"
 PIECES: Final = "pieces"
+_KIND: Final = "deedbook_archive"
 _VERSION: Final = 1
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 _TRIES: Final = 20
@@ -57,6 +58,8 @@ class Piece:
     """Some records: position, number of records up to the next entry, byte in the file."""
     beside: dict[str, str] = field(default_factory=dict)
     """Small files next to the file: their bytes by name, in base64."""
+    entry: int | None = field(default=None, compare=False)
+    """The entry of the catalog with the piece; the entry of the last number may not exist yet."""
 
     @property
     def name(self) -> str:
@@ -76,8 +79,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """The bytes of the object, with their own checksum."""
-        whole = {"deedbook_archive": _VERSION, **asdict(self)}
-        return _json({**whole, "sha256": hashlib.sha256(_json(whole)).hexdigest()})
+        return with_checksum({_KIND: _VERSION, **asdict(self)})
 
     def with_pieces(self, new: Iterable[Piece], store: Store) -> Manifest:
         """The manifest with further pieces. Raises `NotALogError` if they do not fit."""
@@ -114,7 +116,8 @@ def load(store: Store) -> tuple[Manifest, Version]:
         error = MissingError(f"{store.url}: no archive, or no bucket, at this URL")
         error.path = store.url
         raise error from None
-    return _parsed(store, data), version
+    place = store.where(MANIFEST)
+    return manifest_of(place, parsed(place, data, _KIND)), version
 
 
 def commit(store: Store, manifest: Manifest, new: list[Piece]) -> Manifest:
@@ -150,27 +153,45 @@ def check_same(store: Store, stored: Manifest, mine: Manifest) -> None:
             raise other_log(store, f"{name} {there}, and this one has {here}")
 
 
-def _json(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+def with_checksum(value: dict[str, Any]) -> bytes:
+    """The bytes of an object, with their own checksum."""
+    return _json({**value, "sha256": hashlib.sha256(_json(value)).hexdigest()})
 
 
-def _parsed(store: Store, data: bytes) -> Manifest:
+def parsed(place: str, data: bytes, kind: str) -> dict[str, Any]:
+    """The value of the object at a place. Raises `CorruptError`."""
     try:
         found = parse_json(data)
-        if not isinstance(found, dict) or "deedbook_archive" not in found:
-            raise ValueError("no manifest of an archive")
+        if not isinstance(found, dict) or kind not in found:
+            raise ValueError(f"no {kind}")
         said = found.pop("sha256", None)
         if said != hashlib.sha256(_json(found)).hexdigest():
-            raise ValueError("its checksum differs")
-        if found["deedbook_archive"] != _VERSION:
-            raise ValueError(f"version {found['deedbook_archive']}, this Deedbook reads {_VERSION}")
+            raise ValueError("the checksum differs")
+        if found[kind] != _VERSION:
+            raise ValueError(f"version {found[kind]}, this Deedbook reads {_VERSION}")
+        return found
+    except ValueError as error:
+        raise corrupt(place, str(error)) from None
+
+
+def manifest_of(place: str, found: dict[str, Any]) -> Manifest:
+    """The manifest in a value. Raises `CorruptError`."""
+    try:
         pieces = tuple(_piece(one) for one in found["pieces"])
         return Manifest(str(found["format"]), dict(found["facts"]), pieces)
     except (ValueError, TypeError, KeyError) as error:
-        place = store.where(MANIFEST)
-        damage = CorruptError(f"{place}: {error}")
-        damage.path, damage.reason = place, str(error)
-        raise damage from None
+        raise corrupt(place, str(error)) from None
+
+
+def corrupt(place: str, reason: str) -> CorruptError:
+    """The error for a damaged object."""
+    error = CorruptError(f"{place}: {reason}")
+    error.path, error.reason = place, reason
+    return error
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
 
 
 def _piece(one: dict[str, Any]) -> Piece:

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from deedbook._core import Book, Ledger, Pier, Wal
 from deedbook._errors import CorruptError, Error, InvalidArgumentError, OutOfRangeError
+from deedbook.archive._logs.source import check_log, open_source
 from deedbook.archive._manifest import Manifest, Piece, load
 from deedbook.archive._restore import head_file, unfinished, write_piece
 from deedbook.archive._store import RANGE_BYTES, TIMEOUT_SECONDS, Store
-from deedbook.archive._upload import check_log, open_source
 
 _Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _WINDOW_BYTES: Final = 8 << 20

@@ -151,10 +151,10 @@ class Store:
             found.update(chunk)
         return found.hexdigest()
 
-    def names(self, folder: str) -> Iterator[tuple[str, int]]:
-        """The objects below a folder with their sizes."""
+    def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, int]]:
+        """The objects below a folder with their sizes; only names greater than ``after``."""
         try:
-            for page in obstore.list(self._store, folder):
+            for page in obstore.list(self._store, folder, offset=after):
                 yield from ((one["path"], one["size"]) for one in page)
         except _FAILURES as error:
             raise self._failed("list", folder, error) from None

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook._core import EventStore, Ledger, Pier, Wal
-from deedbook._errors import CorruptError, Error, MissingError, UnsupportedError
-from deedbook._formats import open as open_log
+from deedbook._errors import CorruptError, Error, MissingError
 from deedbook._system.regular import open_regular
-from deedbook.archive._ledger import LedgerSource
-from deedbook.archive._manifest import Manifest, Piece, check_same, commit, load, other_log
-from deedbook.archive._pier import PierSource
-from deedbook.archive._sealed import Sealed, Source
+from deedbook.archive._catalog import name_below, publish
+from deedbook.archive._logs.sealed import Sealed
+from deedbook.archive._logs.source import check_log, open_source, sha256_of
+from deedbook.archive._manifest import Manifest, Piece, commit, load
 from deedbook.archive._store import TIMEOUT_SECONDS, Store
-from deedbook.archive._wal import WalSource
 
 _BATCH_PIECES: Final = 16
 _BATCH_BYTES: Final = 1 << 30
@@ -51,6 +47,8 @@ class UploadReport:
     """Records of all pieces."""
     bounds: tuple[int, int] | None
     """The archive covers positions from the first to before the second; None without pieces."""
+    entry: int | None
+    """The archive's last entry in the catalog; None without a catalog."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, ready for JSON."""
@@ -63,6 +61,7 @@ def upload(
     *,
     consumer: str | None = "archive",
     base: str | None = None,
+    catalog: str | None = None,
     timeout: float = TIMEOUT_SECONDS,
     progress: Callable[[int, int], object] | None = None,
 ) -> UploadReport:
@@ -76,14 +75,18 @@ def upload(
     ``consumer``: the named consumer of a WAL or a pier that keeps everything unarchived, and the
     last archived file, by which the next upload recognizes the log; None registers none. A log with
     two archives needs two names. ``base``: the ledger, if several share the directory.
-    ``timeout``: seconds for a request and the repeats. ``progress`` gets the bytes done and the
-    total; an error from ``progress`` ends the upload.
+    ``catalog``: a URL above ``url``; the `Catalog` there gets an entry with the new records, and
+    with the records of earlier uploads without a catalog. ``timeout``: seconds for a request and
+    the repeats. ``progress`` gets the bytes done and the total; an error from ``progress`` ends the
+    upload.
 
     Raises `NotALogError` if the archive holds another log, `CorruptError` for a damaged log,
     `UnsupportedError` for a log without sealed files, `InvalidArgumentError` for a URL, and
     `IoError` if the store fails.
     """
     store = Store(url, timeout)
+    if catalog is not None:
+        name_below(store, Store(catalog, timeout).url)
     with open_source(log, base) as (_, source):
         mine = Manifest(source.format, source.facts)
         try:
@@ -117,6 +120,9 @@ def upload(
             manifest = commit(store, manifest, waiting)
         if consumer is not None and new:
             source.hold(consumer, list(manifest.pieces))
+    entry = None
+    if catalog is not None and manifest.pieces:
+        entry = publish(store, catalog, timeout)
     pieces = manifest.pieces
     return UploadReport(
         url=store.url,
@@ -128,11 +134,12 @@ def upload(
         bytes=sum(piece.bytes for piece in pieces),
         records=sum(piece.records for piece in pieces),
         bounds=(pieces[0].begin, pieces[-1].end) if pieces else None,
+        entry=entry,
     )
 
 
 def before_drop(
-    url: str, *, timeout: float = TIMEOUT_SECONDS
+    url: str, *, catalog: str | None = None, timeout: float = TIMEOUT_SECONDS
 ) -> Callable[[int, str | os.PathLike[str]], None]:
     """A function for ``archive=`` of `deedbook.Wal.open`: no segment is dropped unarchived.
 
@@ -152,55 +159,9 @@ def before_drop(
     def archive(number: int, path: str | os.PathLike[str]) -> None:
         # The call for the first segment uploads all; the others find nothing to send. A consumer
         # would wait for this drop.
-        upload(Path(path).parent, url, consumer=None, timeout=timeout)
+        upload(Path(path).parent, url, consumer=None, catalog=catalog, timeout=timeout)
 
     return archive
-
-
-@contextmanager
-def open_source(
-    log: str | bytes | os.PathLike[str] | os.PathLike[bytes], base: str | None
-) -> Iterator[tuple[Wal | Pier | Ledger, Source]]:
-    """The log, opened for reading. Raises `UnsupportedError` for a log without sealed files."""
-    options: dict[str, Any] = {} if base is None else {"base": base}
-    with open_log(log, **options) as opened:
-        if isinstance(opened, Wal):
-            yield opened, WalSource(opened)
-        elif isinstance(opened, Pier):
-            yield opened, PierSource(opened)
-        elif isinstance(opened, Ledger):
-            yield opened, LedgerSource(opened)
-        else:
-            is_store = isinstance(opened, EventStore)
-            why = "an event store changes its files" if is_store else "a book is one file"
-            raise UnsupportedError(
-                f"{os.fsdecode(log)}: {why}, and only the sealed files of a WAL, a pier or a ledger"
-                " go to an archive"
-            )
-
-
-def check_log(store: Store, manifest: Manifest, source: Source) -> list[Sealed]:
-    """The sealed files that the archive lacks.
-
-    Raises `NotALogError` if the archive belongs to another log.
-    """
-    check_same(store, manifest, Manifest(source.format, source.facts))
-    sealed = source.sealed()
-    there = {piece.path: piece for piece in manifest.pieces}
-    both = [one for one in sealed if one.path in there]
-    new = [one for one in sealed if one.path not in there]
-    for one in both[:1] + both[-1:]:
-        if _sha256(one.file) != there[one.path].sha256:
-            raise other_log(store, f"{one.path} has other bytes there")
-    if there and not source.is_contiguous:
-        last = manifest.pieces[-1]
-        if not both and new and new[0].begin <= last.begin:
-            raise other_log(store, f"it has {last.path}, and the log begins at {new[0].path}")
-    elif there and not both:
-        raise other_log(store, "no archived file is left in the log, to compare the two")
-    elif there and both[-1].path != manifest.pieces[-1].path:
-        raise other_log(store, f"it goes on after {both[-1].path}, the last sealed file of the log")
-    return new
 
 
 def _send(store: Store, one: Sealed, bare: Piece) -> tuple[Piece, bool]:
@@ -211,7 +172,7 @@ def _send(store: Store, one: Sealed, bare: Piece) -> tuple[Piece, bool]:
         error.path, error.reason = str(one.file), "a sealed file has another size"
         raise error
     if size > _WHOLE_BYTES_MAX:
-        piece = replace(bare, sha256=_sha256(one.file))
+        piece = replace(bare, sha256=sha256_of(one.file))
         if _is_there(store, piece):
             return piece, False
         store.put(piece.name, one.file)
@@ -231,11 +192,3 @@ def _is_there(store: Store, piece: Piece) -> bool:
     """Whether the store has exactly the bytes that a piece's name says."""
     size = store.size(piece.name)
     return size == piece.bytes and store.sha256(piece.name, size) == piece.sha256
-
-
-def _sha256(file: Path) -> str:
-    found = hashlib.sha256()
-    with open_regular(file) as opened:
-        while chunk := opened.read(1 << 20):
-            found.update(chunk)
-    return found.hexdigest()

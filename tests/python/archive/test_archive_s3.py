@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("obstore", reason="obstore is not installed")
 
 import deedbook
+import tiers
 from deedbook import Wal, archive
 from object_store import KEY, SECRET, Behaviour, Gate, Request, serving
 from shell import command
@@ -114,11 +115,12 @@ def test_a_killed_upload_is_gone_on_with(
     when: str, gate: Gate, log: Path, url: str, tmp_path: Path
 ) -> None:
     """Kill -9 at every request, before the server gets it, or before the client has the answer."""
+    stride = tiers.number("ARCHIVE_STRIDE")
     number = 0
     while True:
         gate.reset()
         to = f"{url}/{number}"
-        words = command("archive", log, to, "--quiet", "--timeout", "20s")
+        words = command("archive", log, to, "--quiet", "--timeout", "20s", "--catalog", url)
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
 
             def kill(
@@ -138,13 +140,15 @@ def test_a_killed_upload_is_gone_on_with(
             break
         assert process.returncode == -signal.SIGKILL
         gate.behave, gate.after = lambda request: "ok", lambda request: None
-        report = archive.upload(log, to)
+        report = archive.upload(log, to, catalog=url)
         pieces = [name for name in gate.stored if "/pieces/" in name]
         assert len(pieces) == len(set(pieces)) == 3, "each piece is stored once"
         assert report.pieces == 3
         check(log, to, tmp_path / f"back{number}")
-        number += 1
-    assert number >= 9
+        number += stride
+    assert number >= 12
+    entries = list(archive.Catalog(url).entries())
+    assert sorted(int(entry.log) for entry in entries) == list(range(0, number + 1, stride))
 
 
 def test_two_uploads_at_once_make_one_archive(

@@ -30,6 +30,7 @@ def add_arguments(commands: Commands) -> None:
         "  deedbook backup events.book /backup/events.book\n"
         "  deedbook backup events.book /backup/events.book    again: only new records\n"
         "  deedbook archive events.wal s3://bucket/events     the new segments\n"
+        "  deedbook archive a.wal s3://bucket/a --catalog s3://bucket\n"
         "  deedbook restore s3://bucket/events new.wal        every archived segment\n\n"
         "The next backup continues an interrupted backup. If the files of DST are not the\n"
         "beginning of the files of SRC, the command fails and leaves DST unchanged. Records\n"
@@ -52,6 +53,11 @@ def add_arguments(commands: Commands) -> None:
         type=seconds,
         help="with a URL: end a request, and its repeats, after TIME (default: 120s)",
     )
+    parser.add_argument(
+        "--catalog",
+        metavar="URL",
+        help="with a URL as DST: a URL above DST; its catalog of many archives gets the new pieces",
+    )
     add_base(parser)
     add_json(parser)
     add_quiet(parser)
@@ -66,8 +72,8 @@ def run_backup(args: argparse.Namespace, out: Output) -> int:
         return run_restore(args, out)
     if is_url(args.target):
         return run_upload(args, out)
-    if (args.consumer, args.timeout, args.base) != (None, None, None):
-        raise CliError("backup: --consumer, --timeout and --base go with a URL")
+    if any(value is not None for value in (args.consumer, args.timeout, args.base, args.catalog)):
+        raise CliError("backup: --consumer, --timeout, --base and --catalog go with a URL")
     with Progress(f"backup {args.source}", enabled=not args.quiet) as progress:
         report = backup(args.source, args.target, progress=progress.update)
     noun = by_name(report.format).noun

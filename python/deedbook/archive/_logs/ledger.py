@@ -9,8 +9,8 @@ from typing import Any
 
 from deedbook._core import Ledger
 from deedbook._errors import MissingError
+from deedbook.archive._logs.sealed import Sealed, damaged
 from deedbook.archive._manifest import Piece
-from deedbook.archive._sealed import Sealed, damaged
 
 
 class LedgerSource:

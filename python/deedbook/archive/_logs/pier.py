@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from deedbook._core import Pier
 from deedbook._system.regular import read_small
+from deedbook.archive._logs.sealed import INDEX_ENTRIES, Sealed, checked
 from deedbook.archive._manifest import Piece
-from deedbook.archive._sealed import INDEX_ENTRIES, Sealed, checked
 
 _BESIDE: Final = ("epoc.txt", "meta.bin")
 """Small files of an epoch."""

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from deedbook._core import Split, Wal
 from deedbook._errors import UnsupportedError
+from deedbook.archive._logs.sealed import INDEX_ENTRIES, Sealed, checked
 from deedbook.archive._manifest import Piece
-from deedbook.archive._sealed import INDEX_ENTRIES, Sealed, checked
 
 _SPLIT_BYTES_MIN: Final = 64 << 10
 
