@@ -81,7 +81,6 @@ class Catalog:
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._store = Store(url, timeout)
-        self._timeout = timeout
 
     @property
     def url(self) -> str:
@@ -128,7 +127,7 @@ class Catalog:
         try:
             log = str(value["log"])
             facts = {**manifest.facts, "head": value["start"]}
-            here = Store(f"{self.url}/{log}", self._timeout)
+            here = self._store.below(log)
             return Entry(
                 number=value["number"],
                 log=log,

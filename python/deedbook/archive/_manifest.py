@@ -11,6 +11,7 @@ killed upload: the next upload compares the bytes, and lists the piece.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -27,6 +28,12 @@ MANIFEST: Final = "manifest.json"
 PIECES: Final = "pieces"
 _KIND: Final = "deedbook_archive"
 _VERSION: Final = 1
+_FACTS: Final[dict[str, dict[str, type]]] = {
+    "wal": {"segment_bytes": int, "record_bytes_max": int, "head": int},
+    "pier": {},
+    "ledger": {"base": str},
+}
+"""The facts of each format."""
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 _TRIES: Final = 20
 """Other archives of the same log that may come in between, before an upload gives up."""
@@ -178,9 +185,13 @@ def manifest_of(place: str, found: dict[str, Any]) -> Manifest:
     """The manifest in a value. Raises `CorruptError`."""
     try:
         pieces = tuple(_piece(one) for one in found["pieces"])
-        return Manifest(str(found["format"]), dict(found["facts"]), pieces)
-    except (ValueError, TypeError, KeyError) as error:
-        raise corrupt(place, str(error)) from None
+        format, facts = found["format"], dict(found["facts"])
+        for name, kind in _FACTS[format].items():
+            if not isinstance(facts[name], kind):
+                raise ValueError(f"{name} {facts[name]!r}")
+        return Manifest(format, facts, pieces)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise corrupt(place, f"{type(error).__name__}: {error}") from None
 
 
 def corrupt(place: str, reason: str) -> CorruptError:
@@ -201,4 +212,8 @@ def _piece(one: dict[str, Any]) -> Piece:
         raise ValueError(f"numbers {numbers} of a piece")
     if not _SHA256.fullmatch(piece.sha256):
         raise ValueError("no checksum of a piece")
+    if not isinstance(piece.path, str):
+        raise ValueError("no path of a piece")
+    for text in piece.beside.values():
+        base64.b64decode(text, validate=True)
     return piece

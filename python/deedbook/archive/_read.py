@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from deedbook._core import Book, Ledger, Pier, Wal
 from deedbook._errors import CorruptError, Error, InvalidArgumentError, OutOfRangeError
+from deedbook._system.regular import create_new
 from deedbook.archive._logs.source import check_log, open_source
 from deedbook.archive._manifest import Manifest, Piece, load
-from deedbook.archive._restore import head_file, unfinished, write_piece
+from deedbook.archive._restore import head_file, place_of, unfinished, write_piece
 from deedbook.archive._store import RANGE_BYTES, TIMEOUT_SECONDS, Store
 
 _Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -166,7 +167,7 @@ class Archive:
         for piece in self._pieces:
             first, after = max(begin, piece.begin), min(end, piece.end)
             if first < after:
-                with (folder / piece.path).open("xb") as file:
+                with create_new(place_of(folder, piece.path)) as file:
                     for at in range(first, after, RANGE_BYTES):
                         upto = min(at + RANGE_BYTES, after)
                         data = self._store.range(piece.name, at - piece.begin, upto - piece.begin)

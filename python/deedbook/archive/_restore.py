@@ -135,7 +135,7 @@ def write_piece(
 ) -> list[Path]:
     """Write the files of a piece below a folder, the log's file first. Raises `CorruptError`."""
     found = hashlib.sha256()
-    file = _place(folder, piece.path)
+    file = place_of(folder, piece.path)
     with create_new(file) as opened:
         for chunk in store.chunks(piece.name, piece.bytes):
             opened.write(chunk)
@@ -148,10 +148,10 @@ def write_piece(
         error.path, error.reason = place, "the piece has other bytes"
         raise error
     beside = piece.beside.items()
-    return [file, *(_write(_place(file.parent, n), base64.b64decode(text)) for n, text in beside)]
+    return [file, *(_write(place_of(file.parent, n), base64.b64decode(text)) for n, text in beside)]
 
 
-def _place(folder: Path, path: str) -> Path:
+def place_of(folder: Path, path: str) -> Path:
     """The file of a name from the manifest, which never leaves the folder."""
     try:
         file = folder

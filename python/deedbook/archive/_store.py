@@ -6,6 +6,7 @@ the text stops here: an error of this module holds the URL, the call, and a reas
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import re
@@ -76,7 +77,7 @@ class Conflict(Exception):
 class Store:
     """The objects below a URL."""
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, *, creates: bool = False) -> None:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES or not parts.path.strip("/") + parts.netloc:
             known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
@@ -87,6 +88,7 @@ class Store:
                 " come from the environment"
             )
         self.url = url.rstrip("/")
+        self._prefix = ""
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
         within = timedelta(seconds=timeout)
         options: dict[str, Any] = {
@@ -102,12 +104,22 @@ class Store:
             if self._folder is not None:
                 if parts.netloc not in ("", "localhost"):
                     raise InvalidArgumentError(f"{url}: a file:// URL names no other machine")
-                self._folder.mkdir(parents=True, exist_ok=True)
+                if creates:
+                    self._folder.mkdir(parents=True, exist_ok=True)
+                elif not self._folder.is_dir():
+                    raise FileNotFoundError
                 self._store: Any = obstore.store.LocalStore(self._folder)
             else:
                 self._store = obstore.store.from_url(self.url, **options)
         except _FAILURES as error:
             raise self._failed("open", "", error) from None
+
+    def below(self, folder: str) -> Store:
+        """The objects below a folder, by the same connections."""
+        below = copy.copy(self)
+        below.url = f"{self.url}/{folder}"
+        below._prefix = f"{self._prefix}{folder}/"
+        return below
 
     def where(self, name: str) -> str:
         """The URL of an object."""
@@ -116,7 +128,7 @@ class Store:
     def size(self, name: str) -> int | None:
         """Bytes of an object; None without the object."""
         try:
-            return int(obstore.head(self._store, name)["size"])
+            return int(obstore.head(self._store, self._prefix + name)["size"])
         except FileNotFoundError:
             return None
         except _FAILURES as error:
@@ -125,7 +137,7 @@ class Store:
     def get(self, name: str) -> tuple[bytes, Version]:
         """An object, and its version for `replace`. Raises `MissingError`."""
         try:
-            found = obstore.get(self._store, name)
+            found = obstore.get(self._store, self._prefix + name)
             version = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
             known = {name: value for name, value in version.items() if value is not None}
             return bytes(found.bytes()), known
@@ -135,7 +147,7 @@ class Store:
     def range(self, name: str, start: int, end: int) -> bytes:
         """The bytes ``start..end`` of an object. Raises `MissingError`."""
         try:
-            return bytes(obstore.get_range(self._store, name, start=start, end=end))
+            return bytes(obstore.get_range(self._store, self._prefix + name, start=start, end=end))
         except _FAILURES as error:
             raise self._failed("read", name, error) from None
 
@@ -154,8 +166,9 @@ class Store:
     def names(self, folder: str, after: str | None = None) -> Iterator[tuple[str, int]]:
         """The objects below a folder with their sizes; only names greater than ``after``."""
         try:
-            for page in obstore.list(self._store, folder, offset=after):
-                yield from ((one["path"], one["size"]) for one in page)
+            offset = None if after is None else self._prefix + after
+            for page in obstore.list(self._store, self._prefix + folder, offset=offset):
+                yield from ((one["path"].removeprefix(self._prefix), one["size"]) for one in page)
         except _FAILURES as error:
             raise self._failed("list", folder, error) from None
 
@@ -168,14 +181,15 @@ class Store:
         self._put(name, data, None)
 
     def _put(self, name: str, data: bytes | Path, mode: Any) -> bool:
+        key, is_file = self._prefix + name, isinstance(data, Path)
         try:
-            obstore.put(self._store, name, data, mode=mode, use_multipart=isinstance(data, Path))
+            obstore.put(self._store, key, data, mode=mode, use_multipart=is_file)
         except AlreadyExistsError:
             return False
         except _FAILURES as error:
             raise self._failed("store", name, error) from None
         if self._folder is not None:  # the library leaves the sync to the system
-            file = self._folder / name
+            file = self._folder / key
             sync_file(file)
             sync_folders(self._folder, [file])
         return True
@@ -190,7 +204,7 @@ class Store:
             return
         mode: Any = "create" if version is None else version
         try:
-            obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+            obstore.put(self._store, self._prefix + name, data, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError):
             raise Conflict from None
         except FileNotFoundError:  # the answer of S3 if the object went in between
@@ -200,7 +214,7 @@ class Store:
 
     def _replace_file(self, folder: Path, name: str, data: bytes, version: Version | None) -> None:
         """`replace` in a directory: a file system compares no versions, so a lock helps."""
-        target = folder / name
+        target = folder / self._prefix / name
         with alone(folder / ".lock", f"archives to {self.url}"):
             now = None if self.size(name) is None else self.get(name)[1]
             if now != version:

@@ -84,9 +84,9 @@ def upload(
     `UnsupportedError` for a log without sealed files, `InvalidArgumentError` for a URL, and
     `IoError` if the store fails.
     """
-    store = Store(url, timeout)
+    store = Store(url, timeout, creates=True)
     if catalog is not None:
-        name_below(store, Store(catalog, timeout).url)
+        name_below(store, Store(catalog, timeout, creates=True).url)
     with open_source(log, base) as (_, source):
         mine = Manifest(source.format, source.facts)
         try:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ pytest.importorskip("obstore", reason="obstore is not installed")
 
 import deedbook
 from deedbook import Book, Ledger, Pier, Wal, archive
+from deedbook.archive import _manifest, _store
 from shell import complaint, ok
 from shell import deedbook as run
 
@@ -87,6 +89,28 @@ def test_retention_waits_for_the_archive(path: Path, url: str) -> None:
         assert archived is not None and wal.head <= archived[1]
     report = archive.upload(path, url)
     assert report.sent > 0 and archive.verify(url).ok
+
+
+def test_retention_waits_for_a_running_upload(path: Path, url: str) -> None:
+    add(path)
+    with Wal.open(path, "a") as wal:
+        report = archive.upload(path, url, progress=lambda *_: wal.retain(max_bytes=0))
+        assert report.sent == report.pieces > 3
+        assert wal.retain(max_bytes=0).records > 0
+    assert archive.verify(url).ok
+
+
+def test_conditional_put_refuses_another_version(tmp_path: Path, url: str) -> None:
+    store = _store.Store(url, 10, creates=True)
+    store.replace("m", b"one", None)
+    version = store.get("m")[1]
+    store.replace("m", b"two", version)
+    for stale in (version, None):
+        with pytest.raises(_store.Conflict):
+            store.replace("m", b"lost", stale)
+    with pytest.raises(_store.Conflict):
+        store.replace("other", b"lost", version)
+    assert store.get("m")[0] == b"two" and store.size("other") is None
 
 
 def test_a_writer_drops_only_archived_segments(path: Path, url: str, tmp_path: Path) -> None:
@@ -221,8 +245,6 @@ def test_damaged_manifest_is_an_error(data: bytes, path: Path, url: str, tmp_pat
 
 def test_manifest_cannot_lead_out_of_the_directory(path: Path, url: str, tmp_path: Path) -> None:
     """A bucket may be written by others."""
-    from deedbook.archive import _manifest, _store
-
     add(path)
     archive.upload(path, url)
     store = _store.Store(url, 10)
@@ -234,19 +256,43 @@ def test_manifest_cannot_lead_out_of_the_directory(path: Path, url: str, tmp_pat
         version = _manifest.load(store)[1]
         with pytest.raises(deedbook.CorruptError, match="manifest names a file"):
             archive.restore(url, tmp_path / "back")
+        with pytest.raises(deedbook.CorruptError, match="manifest names a file"):
+            list(archive.open(url).iter())
     assert not (tmp_path / "out").exists() and not (tmp_path / "back").exists()
 
 
-def test_damaged_log_is_not_archived(path: Path, url: str) -> None:
-    add(path)
-    segment = sorted(path.glob("*.wal"))[1]
-    data = bytearray(segment.read_bytes())
-    data[100] ^= 1
-    segment.write_bytes(data)
+@pytest.mark.parametrize("kind", ["small segments", "large segments", "pier", "ledger"])
+def test_damaged_log_is_not_archived(kind: str, path: Path, url: str) -> None:
+    if kind == "pier":
+        with Pier.create(path) as pier:
+            pier.append_many([b"x" * 100] * 10)
+            pier.roll()
+        file = path / ".urb/log/0i0/book.log"
+    elif kind == "ledger":
+        with Ledger.create(path, batch_bytes=1000) as ledger:
+            ledger.append_many([b"x" * 100] * 50)
+        file = path / "1-events"
+    else:
+        large = kind.startswith("large")
+        with Wal.create(path, segment_bytes=1_000_000 if large else SEGMENT) as wal:
+            wal.append_many([b"x" * 100] * (30_000 if large else 200))
+        file = sorted(path.glob("*.wal"))[1]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
     with pytest.raises(deedbook.CorruptError):
         archive.upload(path, url)
     with pytest.raises(deedbook.MissingError, match="no archive"):
         archive.verify(url)
+
+
+def test_log_without_a_mark_is_refused(path: Path, url: str) -> None:
+    add(path)
+    shutil.rmtree(path / ".deedbook")
+    with pytest.raises(deedbook.UnsupportedError, match="no mark"):
+        archive.upload(path, url)
+    add(path, 1)
+    assert archive.upload(path, url).sent > 3
 
 
 def test_restore_refuses_whatever_is_there(path: Path, url: str, tmp_path: Path) -> None:
@@ -260,8 +306,9 @@ def test_restore_refuses_whatever_is_there(path: Path, url: str, tmp_path: Path)
     target.symlink_to(tmp_path / "nowhere")
     with pytest.raises(deedbook.AlreadyExistsError):
         archive.restore(url, target)
-    with pytest.raises(deedbook.MissingError, match="no archive"):
+    with pytest.raises(deedbook.MissingError, match="no such object"):
         archive.restore((tmp_path / "none").as_uri(), tmp_path / "other")
+    assert not (tmp_path / "none").exists()
 
 
 def test_closed_epochs_of_a_pier_come_back(path: Path, url: str, tmp_path: Path) -> None:
@@ -351,7 +398,8 @@ def test_writer_appends_during_uploads(path: Path, url: str, tmp_path: Path) -> 
         assert writer.stdout is not None
         try:
             for _ in range(5):
-                writer.stdout.readline()
+                for _ in range(10):
+                    writer.stdout.readline()
                 report = archive.upload(path, url)
         finally:
             writer.kill()

@@ -51,6 +51,7 @@ class Stream:
 
 
 def test_stream_reads_each_record_of_many_logs_once(tmp_path: Path, root: str) -> None:
+    (tmp_path / "store").mkdir()
     stream = Stream(root)
     logs = [f"log{number}" for number in range(5)]
     for turn in range(12):

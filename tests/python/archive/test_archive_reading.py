@@ -181,4 +181,4 @@ def test_cat_prints_an_archive(path: Path, url: str) -> None:
     part = ok("cat", url, f"{first}:{records[20].lsn}", "--json")
     assert part == ok("cat", path, f"{first}:{records[20].lsn}", "--json")
     assert "is an archive" in complaint(run("cat", url, "--reverse"), 2)
-    assert "no archive" in complaint(run("cat", url + "/none"), 2)
+    assert "no such object" in complaint(run("cat", url + "/none"), 2)

@@ -101,6 +101,18 @@ def test_lasting_trouble_is_a_clear_error(
     check(log, url, tmp_path / "back")
 
 
+def test_long_files_go_up_in_parts(
+    gate: Gate, log: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deedbook.archive._upload._WHOLE_BYTES_MAX", 1000)
+    assert archive.upload(log, url).sent == 3
+    assert [one.method for one in gate.requests].count("POST") == 6
+    check(log, url, tmp_path / "back")
+    (tmp_path / "store").mkdir()
+    archive.upload(log, (tmp_path / "store").as_uri())
+    check(log, (tmp_path / "store").as_uri(), tmp_path / "again")
+
+
 REASONS = {
     "slow-down": "503, SlowDown|503",
     "fail": "500, InternalError|500",

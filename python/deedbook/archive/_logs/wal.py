@@ -53,7 +53,12 @@ class WalSource:
 
     def sealed(self) -> list[Sealed]:
         """The segments before the durable end."""
-        size, durable = self._segment_bytes, self._wal.durable_end or 0
+        size, durable = self._segment_bytes, self._wal.durable_end
+        if durable is None:
+            raise UnsupportedError(
+                f"{self._wal.path}: the log has no mark that says how far it is on stable storage;"
+                " open the log for writing first"
+            )
         first = self._wal.head // size
         return [
             Sealed(Path(file), Path(file).name, index * size, (index + 1) * size)
