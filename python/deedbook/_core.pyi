@@ -2290,13 +2290,13 @@ class EventStore:
         *,
         durability: _Durability | None = None,
         recovery: Literal["valid", "spec"] = "valid",
-        batch_interval: float = 0.1,
-        batch_bytes: int = 10_485_760,
+        batch_interval: float | None = None,
+        batch_bytes: int | None = None,
         page_bytes: int | None = None,
         segment_bytes: int | None = None,
         wal_segment_bytes: int = 1_073_741_824,
-        checkpoint_bytes: int = 268_435_456,
-        compaction_ratio: float = 0.2,
+        checkpoint_bytes: int | None = None,
+        compaction_ratio: float | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] | None = None,
@@ -2312,8 +2312,13 @@ class EventStore:
         at its opening, without the events deleted or replaced since. If a profile is replaced
         meanwhile, the reader sees neither version. Open the store again to see later events.
 
+        Six settings belong to the store: ``page_bytes``, ``segment_bytes``, ``batch_interval``,
+        ``batch_bytes``, ``checkpoint_bytes`` and ``compaction_ratio``. None, the default, stands for
+        the stored value. Opening for writing stores another value, and later openings use it.
+
         ``durability``: see `Durability`; by default appends are synced within ``batch_interval``
-        seconds (0.01 to 1), or after ``batch_bytes`` (1 to 100 MiB) if earlier.
+        seconds (0.01 to 1; 0.1 for a new store), or after ``batch_bytes`` (1 to 100 MiB; 10 MiB) if
+        earlier.
 
         ``recovery``: how opening for write treats a write-ahead log with damage after its last
         checkpoint. ``"valid"`` refuses the log. ``"spec"`` saves and cuts the bytes from the damage
@@ -2321,17 +2326,16 @@ class EventStore:
         `opening` reports both. If the last segment has a damaged page after the checkpoint, opening
         cuts the segment there, too, and saves the rest.
 
-        ``page_bytes``, of new segments: 4096, 8192 or 16384. ``segment_bytes``: the size at which a
-        segment gets no more events, 10 MiB to 4 GiB minus a page. The store keeps both settings:
-        None, the default, continues with the pages of the last segment, and with the size in the
-        manifest. A new store has 4096, and 1 GiB.
+        ``page_bytes``, of new segments: 4096, 8192 or 16384; the stored value is the page size of
+        the last segment, and 4096 for a new store. ``segment_bytes``: the size at which a segment
+        gets no more events, 10 MiB to 4 GiB minus a page; 1 GiB for a new store.
 
         ``wal_segment_bytes``: the size at which a file of the write-ahead log is finished, 10 MiB
         to 10 GiB; `checkpoint` describes the remaining files.
 
         ``checkpoint_bytes``: the bytes of the log between two checkpoints, so opening replays about
-        as many at most. ``compaction_ratio``: the default of `compact`, 0.1 to 0.5. ``checksums``:
-        whether new records have a checksum of their own.
+        as many at most; 256 MiB for a new store. ``compaction_ratio``: the default of `compact`, 0.1
+        to 0.5; 0.2 for a new store. ``checksums``: whether new records have a checksum of their own.
 
         ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; readers accept larger
         stored records.
@@ -2363,13 +2367,13 @@ class EventStore:
         path: _Path,
         *,
         durability: _Durability | None = None,
-        batch_interval: float = 0.1,
-        batch_bytes: int = 10_485_760,
+        batch_interval: float | None = None,
+        batch_bytes: int | None = None,
         page_bytes: int | None = None,
         segment_bytes: int | None = None,
         wal_segment_bytes: int = 1_073_741_824,
-        checkpoint_bytes: int = 268_435_456,
-        compaction_ratio: float = 0.2,
+        checkpoint_bytes: int | None = None,
+        compaction_ratio: float | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] | None = None,
@@ -2417,9 +2421,9 @@ class EventStore:
 
         The events come from the segments with their flags, from the write-ahead log, and from the
         saved bytes of earlier cuts. The source stays unchanged, and need not be in a state to open.
-        The options apply to the new store. ``progress`` is called with the bytes done and the
-        total; an error from ``progress`` ends the work, and leaves a store with the events copied
-        so far.
+        The options apply to the new store, which keeps the settings of the source otherwise.
+        ``progress`` is called with the bytes done and the total; an error from ``progress`` ends the
+        work, and leaves a store with the events copied so far.
 
         Raises `MissingError` if there is no file of a store, and `AlreadyExistsError` if the target
         is a store.
@@ -2650,7 +2654,7 @@ class EventStore:
     ) -> CompactionReport:
         """Drop deleted, replaced and expired events from segments with at least this share of them.
 
-        Without ``ratio`` the ``compaction_ratio`` of `open` counts; 0 selects all segments with any
+        Without ``ratio`` the store's `compaction_ratio` counts; 0 selects all segments with any
         such event. Segments with nothing to drop stay unchanged. Appends wait. Raises
         `CorruptError` for a damaged segment, and changes nothing. ``dry_run`` only reports, and
         works on a store open for reading, too.
@@ -2675,7 +2679,7 @@ class EventStore:
         """
     @property
     def compaction_ratio(self) -> float:
-        """As given to `open`."""
+        """As given to `open`, or as stored."""
     def reindex(self, *, progress: Callable[[int, int], object] | None = None) -> int:
         """Delete the index and build it again from the segments; returns the number of events.
 

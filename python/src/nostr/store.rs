@@ -74,7 +74,8 @@ impl PyEventStore {
     /// By default the time of a batch; the batch's bytes may be full earlier.
     fn durability_of(&self) -> Durability {
         let options = self.store.options();
-        options.durability.unwrap_or(Durability::Interval(options.batch_interval))
+        let interval = options.batch_interval.unwrap_or_default();
+        options.durability.unwrap_or(Durability::Interval(interval))
     }
 
     fn check_open(&self) -> deedbook::Result<()> {
@@ -98,10 +99,10 @@ impl Drop for PyEventStore {
 impl PyEventStore {
     #[doc = doc!("EventStore".open)]
     #[staticmethod]
-    #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", batch_interval=0.1,
-                        batch_bytes=10_485_760, page_bytes=None, segment_bytes=None,
-                        wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
-                        compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
+    #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", batch_interval=None,
+                        batch_bytes=None, page_bytes=None, segment_bytes=None,
+                        wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
+                        compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
                         check="end", file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
@@ -111,13 +112,13 @@ impl PyEventStore {
         mode: &str,
         #[pyo3(from_py_with = durability::durability)] durability: Option<Durability>,
         recovery: &str,
-        batch_interval: f64,
-        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
+        batch_interval: Option<f64>,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: Option<u32>,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
-        #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: u64,
-        compaction_ratio: f64,
+        #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: Option<u64>,
+        compaction_ratio: Option<f64>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: Option<&str>,
@@ -131,14 +132,14 @@ impl PyEventStore {
         let mut options = Options::new();
         options.durability = durability;
         options.history = history.map(|word| words::history(py, word)).transpose()?;
+        let time = |name, time: Option<f64>| time.map(|time| seconds(py, name, time)).transpose();
         (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
+        options.batch_interval = time("batch_interval", batch_interval)?;
+        (options.batch_bytes, options.checkpoint_bytes) = (batch_bytes, checkpoint_bytes);
+        options.compaction_ratio = compaction_ratio;
         let options = options
             .recovery(recovery.parse().or_raise(py)?)
-            .batch_interval(seconds(py, "batch_interval", batch_interval)?)
-            .batch_bytes(batch_bytes)
             .wal_segment_bytes(wal_segment_bytes)
-            .checkpoint_bytes(checkpoint_bytes)
-            .compaction_ratio(compaction_ratio)
             .checksums(checksums)
             .event_bytes_max(event_bytes_max)
             .mapped_reads(mapped_reads)
@@ -153,10 +154,10 @@ impl PyEventStore {
 
     #[doc = doc!("EventStore".create)]
     #[staticmethod]
-    #[pyo3(signature = (path, *, durability=None, batch_interval=0.1, batch_bytes=10_485_760,
+    #[pyo3(signature = (path, *, durability=None, batch_interval=None, batch_bytes=None,
                         page_bytes=None, segment_bytes=None,
-                        wal_segment_bytes=1_073_741_824, checkpoint_bytes=268_435_456,
-                        compaction_ratio=0.2, checksums=true, event_bytes_max=100_000_000,
+                        wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
+                        compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0,
                         file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
@@ -164,13 +165,13 @@ impl PyEventStore {
         py: Python<'_>,
         #[pyo3(from_py_with = crate::common::fs_path::path)] path: PathBuf,
         #[pyo3(from_py_with = durability::durability)] durability: Option<Durability>,
-        batch_interval: f64,
-        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: u64,
+        batch_interval: Option<f64>,
+        #[pyo3(from_py_with = numbers::batch_bytes)] batch_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::page_bytes)] page_bytes: Option<u32>,
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
-        #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: u64,
-        compaction_ratio: f64,
+        #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: Option<u64>,
+        compaction_ratio: Option<f64>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: Option<&str>,
@@ -581,14 +582,14 @@ impl PyEventStore {
     #[doc = doc!("EventStore".compaction_due)]
     fn compaction_due(&self, py: Python<'_>) -> PyResult<bool> {
         let found = self.look_for_fragmentation(py, None)?;
-        let ratio = self.store.options().compaction_ratio;
+        let ratio = self.compaction_ratio();
         Ok(found.iter().any(|found| found.is_due(ratio)))
     }
 
     #[doc = doc!("EventStore".compaction_ratio)]
     #[getter]
     fn compaction_ratio(&self) -> f64 {
-        self.store.options().compaction_ratio
+        self.store.options().compaction_ratio.unwrap_or_default()
     }
 
     #[doc = doc!("EventStore".reindex)]

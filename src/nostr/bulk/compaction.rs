@@ -80,7 +80,7 @@ impl EventStore {
         dry_run: bool,
         progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<CompactionReport> {
-        let ratio = ratio.into().unwrap_or(self.options().compaction_ratio);
+        let ratio = ratio.into().unwrap_or(self.options().ratio());
         if !(0.0..=1.0).contains(&ratio) {
             let message = format!("compaction ratio {ratio}, may be 0 to 1");
             return Err(self.shared.refused(ErrorKind::InvalidArgument, &message));

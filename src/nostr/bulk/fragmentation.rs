@@ -104,7 +104,7 @@ impl EventStore {
     ///
     /// Fails for a closed handle; see [Errors](crate#errors).
     pub fn compaction_due(&self) -> Result<bool> {
-        let ratio = self.options().compaction_ratio;
+        let ratio = self.options().ratio();
         Ok(self.fragmentation(&mut |_, _| Ok(()))?.iter().any(|found| found.is_due(ratio)))
     }
 }

@@ -1,5 +1,6 @@
 //! How the event store's write-ahead log is opened, and the ranges of its parameters.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 
 const MIB: u64 = 1 << 20;
+/// The longest time until a sync, in ms.
+pub const BATCH_INTERVAL_MS: RangeInclusive<u64> = 10..=1000;
+/// The most bytes until a sync.
+pub const BATCH_BYTES: RangeInclusive<u64> = MIB..=100 * MIB;
 
 /// The options for opening a log; see the fields.
 #[derive(Clone, Debug)]
@@ -97,13 +102,13 @@ impl WalOptions {
     pub(crate) fn check(&self) -> Result<()> {
         let interval = self.batch_interval.as_millis().try_into().unwrap_or(u64::MAX);
         let limit = u64::from(u32::MAX) - FRAMING_BYTES;
-        for (what, asked, least, most) in [
-            ("batch interval in ms", interval, 10, 1000),
-            ("batch size", self.batch_bytes, MIB, 100 * MIB),
-            ("size of a WAL file", self.segment_bytes, 10 * MIB, 10 * 1024 * MIB),
-            ("limit of an entry", self.data_bytes_max, 1, limit),
+        for (what, asked, range) in [
+            ("batch interval in ms", interval, BATCH_INTERVAL_MS),
+            ("batch size", self.batch_bytes, BATCH_BYTES),
+            ("size of a WAL file", self.segment_bytes, 10 * MIB..=10 * 1024 * MIB),
+            ("limit of an entry", self.data_bytes_max, 1..=limit),
         ] {
-            let least = if self.small { 1 } else { least };
+            let (least, most) = (if self.small { 1 } else { *range.start() }, *range.end());
             if !(least..=most).contains(&asked) {
                 let message = format!("{what} {asked}, may be {least} to {most}");
                 return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));

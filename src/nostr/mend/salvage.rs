@@ -101,9 +101,11 @@ pub(crate) fn salvage(
         }
         let there: BTreeMap<u32, PathBuf> = files.segments.iter().cloned().collect();
         let belonging = Belonging::of(options, &source, &there, files.compacted.as_ref())?;
-        let history = options.history.unwrap_or(belonging.manifest.history);
+        let of_source = &belonging.manifest;
+        let options = options.with_settings_of(of_source.page_bytes, &of_source.settings);
+        let history = options.history.unwrap_or(of_source.history);
         // The limits of new records do not apply to copies.
-        let options = &options.clone().event_bytes_max(RECORD_BYTES_MAX).history(history);
+        let options = &options.event_bytes_max(RECORD_BYTES_MAX).history(history);
         let store = options.open(target, Mode::Create)?;
         let (report, part) = (SalvageReport::default(), Part::default());
         let (total, searches) = (total_bytes(options, &files)?, Searches::default());

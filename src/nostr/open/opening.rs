@@ -155,6 +155,7 @@ fn check_all(dir: &Path, options: &Options) -> Result<()> {
 
 fn open_reader(dir: PathBuf, options: Options) -> Result<EventStore> {
     let (opening, state) = patiently(|is_last| look(&dir, &options, is_last))?;
+    let options = options.with_settings_of(state.page_bytes(), &state.manifest.settings);
     Ok(EventStore::assemble(dir, Mode::Read, options, opening, state, None))
 }
 
@@ -207,6 +208,9 @@ fn open_writer(
         belonging.check_none_foreign(&segments)?;
     }
     let begun = segments.forget(&belonging.begun(&segments));
+    let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
+    let last = last.unwrap_or(belonging.manifest.page_bytes);
+    let options = options.with_settings_of(last, &belonging.manifest.settings);
     // The directory is created below.
     let wal_dir = dir.join(WAL_NAME);
     let is_whole = storage.is_dir(&wal_dir);
@@ -231,9 +235,6 @@ fn open_writer(
     let is_ours = !belonging.may_be_of_others();
     let covered = belonging.covered(&segments, wal.last_checkpoint());
     let mut manifest = belonging.manifest;
-    let last = segments.by_id.values().next_back().map(|open| open.segment.header().page_bytes);
-    let last = last.unwrap_or(manifest.page_bytes);
-    let options = options.with_sizes_of(last, manifest.segment_bytes);
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     if segments.by_id.is_empty() {
         segments.create(&options, manifest.take_segment_id()?, now())?;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::options::settings::Settings;
 use super::options::{History, Options};
 use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,8 +29,6 @@ const HISTORY: &str = "history";
 const KEPT: &str = "keep";
 /// Set if a repair cut the write-ahead log after the last checkpoint.
 const LOG_CUT: &str = "log_cut";
-/// The size at which a segment is full, in bytes.
-const SEGMENT_SIZE: &str = "segment_size";
 
 /// A segment as listed in the manifest. Sizes and counts are hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +56,8 @@ pub struct Manifest {
     /// How many replaced events the compactions dropped.
     pub total_replaced: u64,
     pub page_bytes: u32,
-    /// The size at which a segment is full, in bytes, if known.
-    pub segment_bytes: Option<u64>,
+    /// The other settings of the store.
+    pub settings: Settings,
     /// The history option, which also counts for openings that do not set the option.
     pub history: History,
     /// Whether a repair cut the write-ahead log, so that the log may lack events of the segments.
@@ -198,25 +197,13 @@ impl Manifest {
             "total_deleted": self.total_deleted,
             "total_replaced": self.total_replaced,
             "page_size": self.page_bytes,
-            "wal_config": {
-                "batch_interval_ms": options.batch_interval.as_millis() as u64,
-                "batch_size_bytes": options.batch_bytes,
-                "checkpoint_size_bytes": options.checkpoint_bytes,
-            },
         });
-        if let Some(bytes) = options.segment_bytes.or(self.segment_bytes)
-            && let Some(object) = value.as_object_mut()
-        {
-            object.insert(SEGMENT_SIZE.into(), bytes.into());
-        }
-        if self.is_log_cut
-            && let Some(object) = value.as_object_mut()
-        {
+        let Some(object) = value.as_object_mut() else { return value };
+        options.encode_settings(&self.settings, object);
+        if self.is_log_cut {
             object.insert(LOG_CUT.into(), true.into());
         }
-        if self.history == History::Keep
-            && let Some(object) = value.as_object_mut()
-        {
+        if self.history == History::Keep {
             object.insert(HISTORY.into(), KEPT.into());
         }
         value
@@ -259,7 +246,7 @@ impl Manifest {
             total_deleted: count(object, "total_deleted")?,
             total_replaced: count(object, "total_replaced")?,
             page_bytes: number("page_size")?.try_into().ok()?,
-            segment_bytes: number(SEGMENT_SIZE),
+            settings: Settings::decode(object),
             // An unknown word drops no events.
             history: match object.get(HISTORY) {
                 None => History::Drop,
@@ -364,6 +351,12 @@ mod tests {
         }
     }
 
+    /// The manifest with the default settings, which storing adds.
+    fn with_settings() -> Manifest {
+        let value = manifest().encode(&options());
+        Manifest { settings: Settings::decode(value.as_object().unwrap()), ..manifest() }
+    }
+
     #[test]
     fn what_is_stored_is_loaded() {
         let options = options();
@@ -371,10 +364,11 @@ mod tests {
         assert_eq!(Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap(), None);
         manifest().store(&options, Path::new("/s")).unwrap();
         let loaded = Manifest::load(&*options.storage, Path::new("/s")).unwrap();
-        assert_eq!(loaded, Some(manifest()));
+        assert_ne!(with_settings(), manifest());
+        assert_eq!(loaded, Some(with_settings()));
         let copy = Manifest::load_copy(&*options.storage, Path::new("/s")).unwrap();
         let copied = Some(manifest().to_copy());
-        assert_eq!(copy, Some(Manifest { copied, is_copy: true, ..manifest() }));
+        assert_eq!(copy, Some(Manifest { copied, is_copy: true, ..with_settings() }));
     }
 
     #[test]

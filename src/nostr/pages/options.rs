@@ -16,8 +16,12 @@ use crate::setters::setters;
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::{Disk, Storage};
 
+pub(super) mod settings;
+
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+/// The accepted shares of bytes for a compaction.
+const RATIOS: RangeInclusive<f64> = 0.1..=0.5;
 /// The default size of a page, bytes.
 const PAGE_BYTES: u32 = 4096;
 /// Offsets within a segment have 32 bits, so the last page must begin below.
@@ -38,6 +42,10 @@ pub enum History {
 }
 
 /// The options for opening a store; see the fields.
+///
+/// The sizes of pages and segments, the batches, the checkpoints and the compaction ratio are
+/// settings of the store: `None`, the default, stands for the stored value, and an opening for
+/// writing stores another value for later openings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
@@ -50,22 +58,26 @@ pub struct Options {
     /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Readers accept other sizes. By
     /// default the size of the last segment; 4096 for a new store.
     pub page_bytes: Option<u32>,
-    /// The size from which a segment gets no more events: 10 MiB to 4 GiB minus a page. By default
-    /// the stored setting of the store; 1 GiB for a new store.
+    /// The size from which a segment gets no more events: 10 MiB to 4 GiB minus a page; 1 GiB for a
+    /// new store.
     pub segment_bytes: Option<u64>,
-    /// With the default durability: the longest time until a sync, 10 ms to 1 s.
-    pub batch_interval: Duration,
-    /// With the default durability: the most bytes until a sync, 1 to 100 MiB.
-    pub batch_bytes: u64,
+    /// With the default durability: the longest time until a sync, 10 ms to 1 s; 100 ms for a new
+    /// store.
+    pub batch_interval: Option<Duration>,
+    /// With the default durability: the most bytes until a sync, 1 to 100 MiB; 10 MiB for a new
+    /// store.
+    pub batch_bytes: Option<u64>,
     /// The size at which a file of the write-ahead log is finished: 10 MiB to 10 GiB. The file with
     /// the last checkpoint stays until a later file has a checkpoint. So the log takes up to about
     /// so many bytes of the disk, and deleted events stay readable in the log for as long.
     pub wal_segment_bytes: u64,
     /// A checkpoint is made after so many bytes of the write-ahead log, so opening replays at most
-    /// about as many. A checkpoint deletes the log's files that lie wholly before it.
-    pub checkpoint_bytes: u64,
-    /// The share of deleted, replaced or expired bytes at which a compaction is due: 0.1 to 0.5.
-    pub compaction_ratio: f64,
+    /// about as many; 256 MiB for a new store. A checkpoint deletes the log's files that lie wholly
+    /// before it.
+    pub checkpoint_bytes: Option<u64>,
+    /// The share of deleted, replaced or expired bytes at which a compaction is due: 0.1 to 0.5; 0.2
+    /// for a new store.
+    pub compaction_ratio: Option<f64>,
     /// Whether new records have a checksum of their own.
     pub checksums: bool,
     /// Limit of a new record, bytes. Readers accept larger stored records.
@@ -108,11 +120,11 @@ impl Default for Options {
             recovery: Recovery::Valid,
             page_bytes: None,
             segment_bytes: None,
-            batch_interval: Duration::from_millis(100),
-            batch_bytes: 10 * MIB,
+            batch_interval: None,
+            batch_bytes: None,
             wal_segment_bytes: GIB,
-            checkpoint_bytes: 256 * MIB,
-            compaction_ratio: 0.2,
+            checkpoint_bytes: None,
+            compaction_ratio: None,
             checksums: true,
             event_bytes_max: 100_000_000,
             history: None,
@@ -132,11 +144,7 @@ impl Default for Options {
 setters! {
     Options {
         recovery: Recovery,
-        batch_interval: Duration,
-        batch_bytes: u64,
         wal_segment_bytes: u64,
-        checkpoint_bytes: u64,
-        compaction_ratio: f64,
         checksums: bool,
         event_bytes_max: u32,
         file_mode: u32,
@@ -151,6 +159,10 @@ setters! {
         durability: Durability,
         page_bytes: u32,
         segment_bytes: u64,
+        batch_interval: Duration,
+        batch_bytes: u64,
+        checkpoint_bytes: u64,
+        compaction_ratio: f64,
         history: History,
     }
     into { lock_timeout: LockTimeout }
@@ -198,11 +210,16 @@ impl Options {
         }
         self.within("segment size", self.segment_size(), segment_sizes(page_bytes))?;
         self.within("event limit", self.event_bytes_max.into(), 4096..=100_000_000)?;
-        if !(0.1..=0.5).contains(&self.compaction_ratio) {
-            let asked = self.compaction_ratio;
+        let asked = self.ratio();
+        if !RATIOS.contains(&asked) {
             return Err(refused(format!("compaction ratio {asked}, may be 0.1 to 0.5")));
         }
         Ok(())
+    }
+
+    /// The accepted values of a range.
+    fn accepted(&self, range: &RangeInclusive<u64>) -> RangeInclusive<u64> {
+        if self.small { 1..=*range.end() } else { range.clone() }
     }
 
     /// The size of a page of a new segment.
@@ -215,18 +232,24 @@ impl Options {
         self.segment_bytes.unwrap_or(GIB)
     }
 
-    /// Fill in the store's own sizes if the caller sets none: the page size of the last segment,
-    /// else of the manifest, and the segment size of the manifest. Sizes that this program does not
-    /// write are ignored.
-    pub(crate) fn with_sizes_of(&self, page_bytes: u32, segment_bytes: Option<u64>) -> Self {
-        let mut options = self.clone();
-        let kept = Some(page_bytes).filter(|size| PAGE_BYTES_WRITTEN.contains(size));
-        options.page_bytes = self.page_bytes.or(kept);
-        let sizes = segment_sizes(options.page_size());
-        let least = if self.small { 1 } else { *sizes.start() };
-        let kept = segment_bytes.filter(|size| (least..=*sizes.end()).contains(size));
-        options.segment_bytes = self.segment_bytes.or(kept);
-        options
+    /// The longest time until a sync.
+    pub(crate) fn batch_time(&self) -> Duration {
+        self.batch_interval.unwrap_or(Duration::from_millis(100))
+    }
+
+    /// The most bytes until a sync.
+    fn batch_size(&self) -> u64 {
+        self.batch_bytes.unwrap_or(10 * MIB)
+    }
+
+    /// The bytes of the write-ahead log between two checkpoints.
+    pub(crate) fn checkpoint_size(&self) -> u64 {
+        self.checkpoint_bytes.unwrap_or(256 * MIB)
+    }
+
+    /// The share of bytes at which a compaction is due.
+    pub(crate) fn ratio(&self) -> f64 {
+        self.compaction_ratio.unwrap_or(0.2)
     }
 
     /// Lock the store in a directory for the only writer.
@@ -242,8 +265,8 @@ impl Options {
                 Some(Durability::Always) => Some(Durability::Manual),
                 other => other,
             },
-            batch_interval: self.batch_interval,
-            batch_bytes: self.batch_bytes,
+            batch_interval: self.batch_time(),
+            batch_bytes: self.batch_size(),
             segment_bytes: self.wal_segment_bytes,
             file_mode: self.file_mode,
             slow_sync: self.slow_sync,
@@ -254,8 +277,9 @@ impl Options {
     }
 
     fn within(&self, what: &str, asked: u64, range: RangeInclusive<u64>) -> Result<()> {
-        let (least, most) = (if self.small { 1 } else { *range.start() }, *range.end());
-        if !(least..=most).contains(&asked) {
+        let range = self.accepted(&range);
+        if !range.contains(&asked) {
+            let (least, most) = range.into_inner();
             return Err(refused(format!("{what} {asked}, may be {least} to {most}")));
         }
         Ok(())

@@ -91,7 +91,7 @@ impl Shared {
         let active = state.segments.active()?;
         let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
         let is_full = active.has_pages() && needed > room;
-        if is_full || state.wal_bytes >= self.options.checkpoint_bytes {
+        if is_full || state.wal_bytes >= self.options.checkpoint_size() {
             self.checkpoint(wal, state)?;
         }
         if is_full {

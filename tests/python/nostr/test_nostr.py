@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,17 @@ def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path
             call()
     assert not (tmp_path / "out").exists()
     assert store.census().events > 0
+
+
+def test_settings_are_kept_until_another_value_is_named(path: Path) -> None:
+    with EventStore.create(path, compaction_ratio=0.4, batch_interval=0.05) as store:
+        assert (store.compaction_ratio, store.durability) == (0.4, timedelta(milliseconds=50))
+    with EventStore.open(path, "a") as store:
+        assert (store.compaction_ratio, store.durability) == (0.4, timedelta(milliseconds=50))
+    with EventStore.open(path, "a", compaction_ratio=0.3):
+        pass
+    with EventStore.open(path) as store:
+        assert (store.compaction_ratio, store.durability) == (0.3, timedelta(milliseconds=50))
 
 
 def test_damaged_nostr_wal_is_truncated_on_request(path: Path) -> None:

@@ -33,7 +33,7 @@ def add_arguments(commands: Commands) -> None:
         metavar="SHARE",
         type=_share,
         help="rewrite a segment if the events to drop have at least SHARE of the bytes, 0 to 1 "
-        "(default: 0.2)",
+        "(default: the store's compaction_ratio, 0.2 unless set)",
     )
     add_dry_run(parser)
     add_lock_timeout(parser)

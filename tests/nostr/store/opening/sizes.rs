@@ -1,14 +1,16 @@
-//! The sizes of pages and segments are the store's.
+//! The settings are the store's: sizes of pages and segments, batches, checkpoints and the compaction ratio.
 //!
 //! A run next to the Go reference found it: opening its store of 8192-byte pages without a size began a segment of
 //! 4096-byte pages. The reference has one size for all, so that its next events lay askew.
 
+use std::time::Duration;
+
 use crate::store::prelude::*;
 
 fn unnamed(disk: &Sim) -> Options {
-    let mut options = on(disk);
-    (options.page_bytes, options.segment_bytes) = (None, None);
-    options
+    let mut options = Options::new().storage(Arc::new(disk.clone()));
+    options.durability = Some(Durability::Manual);
+    options.index_on_disk(false).small(true)
 }
 
 fn append(options: &Options, numbers: Range<u32>) {
@@ -65,4 +67,79 @@ fn a_repair_keeps_the_sizes_of_a_store() {
     assert!(unnamed(&disk).repair(Path::new(DIR), ALL).unwrap().mended);
     append(&unnamed(&disk), 4..8);
     assert!(pages(&disk).iter().all(|(size, count)| (*size, *count <= 4) == (8192, true)));
+}
+
+fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// A store with no default setting.
+fn with_settings() -> Sim {
+    let disk = made(8192);
+    let named = unnamed(&disk).batch_interval(millis(70)).batch_bytes(3 << 20);
+    append(&named.checkpoint_bytes(5 << 20).compaction_ratio(0.4), 4..5);
+    disk
+}
+
+/// Page size, segment size, ratio, batches and checkpoints of a handle.
+type Settings = (u32, u64, f64, Duration, u64, u64);
+
+const KEPT: Settings = (8192, 4 * 8192, 0.4, Duration::from_millis(70), 3 << 20, 5 << 20);
+
+fn settings(options: &Options, mode: Mode) -> Settings {
+    let store = options.open(DIR, mode).unwrap();
+    let Options { page_bytes, segment_bytes, compaction_ratio, .. } = *store.options();
+    let Options { batch_interval, batch_bytes, checkpoint_bytes, .. } = *store.options();
+    let batches = (batch_interval.unwrap(), batch_bytes.unwrap(), checkpoint_bytes.unwrap());
+    let (interval, bytes, checkpoint) = batches;
+    let sizes = (page_bytes.unwrap(), segment_bytes.unwrap());
+    (sizes.0, sizes.1, compaction_ratio.unwrap(), interval, bytes, checkpoint)
+}
+
+#[test]
+fn opening_without_settings_keeps_the_settings() {
+    let disk = with_settings();
+    for mode in [Mode::Read, Mode::Append, Mode::Append] {
+        assert_eq!(settings(&unnamed(&disk), mode), KEPT, "{mode:?}");
+    }
+    // The copy replaces a lost manifest.
+    remove(&disk, MANIFEST);
+    assert_eq!(settings(&unnamed(&disk), Mode::Append), KEPT);
+}
+
+#[test]
+fn named_settings_change_later_openings_of_writers_only() {
+    let disk = with_settings();
+    let named = unnamed(&disk).compaction_ratio(0.3).batch_interval(millis(80));
+    let changed = |kept: Settings| (kept.0, kept.1, 0.3, millis(80), kept.4, kept.5);
+    assert_eq!(settings(&named, Mode::Read), changed(KEPT));
+    assert_eq!(settings(&unnamed(&disk), Mode::Read), KEPT);
+    assert_eq!(settings(&named, Mode::Append), changed(KEPT));
+    assert_eq!(settings(&unnamed(&disk), Mode::Append), changed(KEPT));
+}
+
+#[test]
+fn a_salvage_and_a_repair_keep_the_settings() {
+    let disk = with_settings();
+    unnamed(&disk).salvage(DIR, COPY_DIR).unwrap();
+    let store = unnamed(&disk).open(COPY_DIR, Mode::Read).unwrap();
+    assert_eq!(store.options().compaction_ratio, Some(0.4));
+    assert_eq!(store.options().page_bytes, Some(8192));
+    drop(store);
+    remove(&disk, &segment(0));
+    assert!(unnamed(&disk).repair(Path::new(DIR), ALL).unwrap().mended);
+    assert_eq!(settings(&unnamed(&disk), Mode::Append), KEPT);
+}
+
+/// Another program may store a value out of range.
+#[test]
+fn settings_out_of_range_are_the_defaults() {
+    let disk = with_settings();
+    let mut changed = manifest(&disk);
+    changed["compaction_ratio"] = 7.into();
+    changed["wal_config"]["batch_interval_ms"] = 5000.into();
+    changed["wal_config"]["batch_size_bytes"] = "many".into();
+    write(&disk, MANIFEST, changed.to_string().as_bytes());
+    let expected = (8192, 4 * 8192, 0.2, millis(100), 10 << 20, 5 << 20);
+    assert_eq!(settings(&unnamed(&disk), Mode::Append), expected);
 }

@@ -189,7 +189,7 @@ fn sizes_within_range_are_accepted_and_others_refused() {
     let page = |bytes| opened(&|options| options.page_bytes = Some(bytes));
     let segment = |bytes| opened(&|options| options.segment_bytes = Some(bytes));
     let event = |bytes| opened(&|options| options.event_bytes_max = bytes);
-    let ratio = |ratio| opened(&|options| options.compaction_ratio = ratio);
+    let ratio = |ratio| opened(&|options| options.compaction_ratio = Some(ratio));
     for taken in [
         [page(4096), page(16384), segment(10 << 20), segment((1 << 32) - 4096)],
         [event(4096), event(100_000_000), ratio(0.1), ratio(0.5)],
