@@ -2296,6 +2296,7 @@ class EventStore:
         segment_bytes: int | None = None,
         wal_segment_bytes: int = 1_073_741_824,
         checkpoint_bytes: int | None = None,
+        checkpoint_interval: float | None = None,
         compaction_ratio: float | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
@@ -2312,9 +2313,10 @@ class EventStore:
         at its opening, without the events deleted or replaced since. If a profile is replaced
         meanwhile, the reader sees neither version. Open the store again to see later events.
 
-        Six settings belong to the store: ``page_bytes``, ``segment_bytes``, ``batch_interval``,
-        ``batch_bytes``, ``checkpoint_bytes`` and ``compaction_ratio``. None, the default, stands for
-        the stored value. Opening for writing stores another value, and later openings use it.
+        Seven settings belong to the store: ``page_bytes``, ``segment_bytes``, ``batch_interval``,
+        ``batch_bytes``, ``checkpoint_bytes``, ``checkpoint_interval`` and ``compaction_ratio``. None,
+        the default, stands for the stored value. Opening for writing stores another value, and later
+        openings use it.
 
         ``durability``: see `Durability`; by default appends are synced within ``batch_interval``
         seconds (0.01 to 1; 0.1 for a new store), or after ``batch_bytes`` (1 to 100 MiB; 10 MiB) if
@@ -2334,8 +2336,13 @@ class EventStore:
         to 10 GiB; `checkpoint` describes the remaining files.
 
         ``checkpoint_bytes``: the bytes of the log between two checkpoints, so opening replays about
-        as many at most; 256 MiB for a new store. ``compaction_ratio``: the default of `compact`, 0.1
-        to 0.5; 0.2 for a new store. ``checksums``: whether new records have a checksum of their own.
+        as many at most; 256 MiB for a new store. ``checkpoint_interval``: the seconds from an append
+        to the next checkpoint, 1 to 86,400; 300 for a new store. The thread that syncs appends in
+        time makes the checkpoint; with ``"always"`` and other words without such a thread, a later
+        append does.
+
+        ``compaction_ratio``: the default of `compact`, 0.1 to 0.5; 0.2 for a new store.
+        ``checksums``: whether new records have a checksum of their own.
 
         ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; readers accept larger
         stored records.
@@ -2373,6 +2380,7 @@ class EventStore:
         segment_bytes: int | None = None,
         wal_segment_bytes: int = 1_073_741_824,
         checkpoint_bytes: int | None = None,
+        checkpoint_interval: float | None = None,
         compaction_ratio: float | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,

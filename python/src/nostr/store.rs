@@ -102,7 +102,7 @@ impl PyEventStore {
     #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", batch_interval=None,
                         batch_bytes=None, page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
-                        compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
+                        checkpoint_interval=None, compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
                         check="end", file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
@@ -118,6 +118,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
         #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: Option<u64>,
+        checkpoint_interval: Option<f64>,
         compaction_ratio: Option<f64>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
@@ -135,6 +136,7 @@ impl PyEventStore {
         let time = |name, time: Option<f64>| time.map(|time| seconds(py, name, time)).transpose();
         (options.page_bytes, options.segment_bytes) = (page_bytes, segment_bytes);
         options.batch_interval = time("batch_interval", batch_interval)?;
+        options.checkpoint_interval = time("checkpoint_interval", checkpoint_interval)?;
         (options.batch_bytes, options.checkpoint_bytes) = (batch_bytes, checkpoint_bytes);
         options.compaction_ratio = compaction_ratio;
         let options = options
@@ -157,7 +159,7 @@ impl PyEventStore {
     #[pyo3(signature = (path, *, durability=None, batch_interval=None, batch_bytes=None,
                         page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
-                        compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
+                        checkpoint_interval=None, compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0,
                         file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
@@ -171,6 +173,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::segment_bytes)] segment_bytes: Option<u64>,
         #[pyo3(from_py_with = numbers::wal_segment_bytes)] wal_segment_bytes: u64,
         #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: Option<u64>,
+        checkpoint_interval: Option<f64>,
         compaction_ratio: Option<f64>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
@@ -191,6 +194,7 @@ impl PyEventStore {
             segment_bytes,
             wal_segment_bytes,
             checkpoint_bytes,
+            checkpoint_interval,
             compaction_ratio,
             checksums,
             event_bytes_max,

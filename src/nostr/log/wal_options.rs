@@ -46,6 +46,9 @@ pub struct WalOptions {
     pub slow_sync: Duration,
     /// The file system.
     pub storage: Arc<dyn Storage>,
+    /// Whether a thread of the log syncs in time. A store has such a thread itself.
+    #[doc(hidden)]
+    pub is_timed: bool,
     /// Whether sizes below the ranges are accepted: for tests.
     #[doc(hidden)]
     pub small: bool,
@@ -63,6 +66,7 @@ impl Default for WalOptions {
             file_mode: 0o600,
             slow_sync: Duration::from_secs(1),
             storage: Arc::new(Disk),
+            is_timed: true,
             small: false,
         }
     }
@@ -118,8 +122,12 @@ impl WalOptions {
     }
 
     pub(crate) fn file(&self, first: Lsn, checkpoint: Lsn) -> FileOptions {
+        let durability = self.durability.unwrap_or(Durability::Interval(self.batch_interval));
         let common = Common {
-            durability: self.durability.unwrap_or(Durability::Interval(self.batch_interval)),
+            durability: match durability {
+                Durability::Interval(_) if !self.is_timed => Durability::Manual,
+                other => other,
+            },
             recovery: self.recovery,
             file_mode: self.file_mode,
             slow_sync: self.slow_sync,

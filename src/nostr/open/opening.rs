@@ -119,7 +119,11 @@ impl EventStore {
                 Mode::Append | Mode::Create => {
                     let store = open_or_cut(&dir, mode, &options, damage)?;
                     match damage {
-                        Damage::Refused => store.finish_transaction().map(|()| store),
+                        Damage::Refused => {
+                            store.finish_transaction()?;
+                            store.begin_thread()?;
+                            Ok(store)
+                        }
                         Damage::Mended => {
                             seeded!("commit-ends-before-the-damage" => store.finish_transaction()?);
                             Ok(store)

@@ -22,6 +22,8 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// The accepted shares of bytes for a compaction.
 const RATIOS: RangeInclusive<f64> = 0.1..=0.5;
+/// The accepted times between two checkpoints, in ms.
+const CHECKPOINT_INTERVAL_MS: RangeInclusive<u64> = 1000..=24 * 60 * 60 * 1000;
 /// The default size of a page, bytes.
 const PAGE_BYTES: u32 = 4096;
 /// Offsets within a segment have 32 bits, so the last page must begin below.
@@ -75,6 +77,10 @@ pub struct Options {
     /// about as many; 256 MiB for a new store. A checkpoint deletes the log's files that lie wholly
     /// before it.
     pub checkpoint_bytes: Option<u64>,
+    /// A checkpoint also follows an append after so much time, so opening replays the appends of
+    /// about this time at most: 1 s to a day; 300 s for a new store. The thread that syncs in time
+    /// makes the checkpoint. With a durability without such a thread, a later append does.
+    pub checkpoint_interval: Option<Duration>,
     /// The share of deleted, replaced or expired bytes at which a compaction is due: 0.1 to 0.5; 0.2
     /// for a new store.
     pub compaction_ratio: Option<f64>,
@@ -124,6 +130,7 @@ impl Default for Options {
             batch_bytes: None,
             wal_segment_bytes: GIB,
             checkpoint_bytes: None,
+            checkpoint_interval: None,
             compaction_ratio: None,
             checksums: true,
             event_bytes_max: 100_000_000,
@@ -162,6 +169,7 @@ setters! {
         batch_interval: Duration,
         batch_bytes: u64,
         checkpoint_bytes: u64,
+        checkpoint_interval: Duration,
         compaction_ratio: f64,
         history: History,
     }
@@ -210,6 +218,10 @@ impl Options {
         }
         self.within("segment size", self.segment_size(), segment_sizes(page_bytes))?;
         self.within("event limit", self.event_bytes_max.into(), 4096..=100_000_000)?;
+        if !self.small {
+            let asked = self.checkpoint_time().as_millis().try_into().unwrap_or(u64::MAX);
+            self.within("checkpoint interval in ms", asked, CHECKPOINT_INTERVAL_MS)?;
+        }
         let asked = self.ratio();
         if !RATIOS.contains(&asked) {
             return Err(refused(format!("compaction ratio {asked}, may be 0.1 to 0.5")));
@@ -232,6 +244,15 @@ impl Options {
         self.segment_bytes.unwrap_or(GIB)
     }
 
+    /// The time after which a thread of the store syncs, if the durability asks for a thread.
+    pub(crate) fn sync_time(&self) -> Option<Duration> {
+        match self.durability {
+            None => Some(self.batch_time()),
+            Some(Durability::Interval(time)) => Some(time),
+            Some(_) => None,
+        }
+    }
+
     /// The longest time until a sync.
     pub(crate) fn batch_time(&self) -> Duration {
         self.batch_interval.unwrap_or(Duration::from_millis(100))
@@ -245,6 +266,11 @@ impl Options {
     /// The bytes of the write-ahead log between two checkpoints.
     pub(crate) fn checkpoint_size(&self) -> u64 {
         self.checkpoint_bytes.unwrap_or(256 * MIB)
+    }
+
+    /// The time from an append to the next checkpoint.
+    pub(crate) fn checkpoint_time(&self) -> Duration {
+        self.checkpoint_interval.unwrap_or(Duration::from_secs(300))
     }
 
     /// The share of bytes at which a compaction is due.
@@ -271,6 +297,7 @@ impl Options {
             file_mode: self.file_mode,
             slow_sync: self.slow_sync,
             storage: self.storage.clone(),
+            is_timed: false,
             small: self.small,
             ..WalOptions::default()
         }

@@ -8,8 +8,12 @@
 //!    of the last segment, and the entry of the log at which opening continues (`open/redo.rs`).
 //! 5. Delete the files of the log wholly before the checkpoint: no manifest needs them any more.
 
+use std::time::{Duration, Instant};
+
 use super::handle::{EventStore, Shared, State};
-use crate::error::Result;
+use crate::background;
+use crate::error::{Error, Result};
+use crate::lines;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::options::now;
@@ -30,6 +34,24 @@ impl EventStore {
         shared.checkpoint(wal, &mut state)
     }
 
+    /// Start the thread that syncs appends and makes checkpoints in time, if the durability asks for
+    /// timed syncs. With another durability, appends make the checkpoints.
+    pub(crate) fn begin_thread(&self) -> Result<()> {
+        let shared = &self.shared;
+        let Some(interval) = shared.options.sync_time() else { return Ok(()) };
+        background::every(shared, &shared.background, interval, Shared::keep_time)
+            .map_err(|e| Error::io("start the sync thread", &shared.dir, e))
+    }
+
+    /// Make a checkpoint if one is due after some time: for tests.
+    #[doc(hidden)]
+    pub fn checkpoint_after(&self, time: Duration) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        shared.checkpoint_in_time(wal, &mut state, Instant::now() + time)
+    }
+
     /// After a checkpoint, begin a segment if the last segment has pages of another size than
     /// wanted. Records are made for the page size of their segment, so the size must not change
     /// later.
@@ -44,6 +66,44 @@ impl EventStore {
 }
 
 impl Shared {
+    /// One round of the thread; false ends the thread.
+    fn keep_time(&self) -> bool {
+        let Some(wal) = self.wal.as_ref().filter(|_| !self.is_closed()) else { return false };
+        let synced = if wal.unsynced_bytes() > 0 { wal.sync() } else { Ok(()) };
+        if let Err(error) = synced {
+            // The next append fails. A closed log is no error: closing syncs.
+            if !self.is_closed() {
+                lines::warn(format_args!("the sync in the background failed: {error}"));
+            }
+            return false;
+        }
+        // A call that holds the store longer looks at the time itself.
+        let Some(mut state) = self.free_state() else { return true };
+        if self.is_closed() || state.broken.is_some() {
+            return true;
+        }
+        if let Err(error) = self.checkpoint_in_time(wal, &mut state, Instant::now()) {
+            lines::warn(format_args!("the checkpoint in the background failed: {error}"));
+        }
+        true
+    }
+
+    /// Make a checkpoint if one is due.
+    fn checkpoint_in_time(&self, wal: &EventWal, state: &mut State, now: Instant) -> Result<()> {
+        match self.is_checkpoint_due(state, now) {
+            true => self.checkpoint(wal, state),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the log is long, or the first entry after the last checkpoint is old.
+    fn is_checkpoint_due(&self, state: &State, now: Instant) -> bool {
+        let age = state.logged_since.map(|since| now.saturating_duration_since(since));
+        state.wal_bytes >= self.options.checkpoint_size()
+            || seeded!(age, "checkpoint-ignores-the-time" => None)
+                .is_some_and(|age| age >= self.options.checkpoint_time())
+    }
+
     pub(crate) fn checkpoint(&self, wal: &EventWal, state: &mut State) -> Result<()> {
         wal.sync()?;
         let done = self.write_all(wal, state);
@@ -57,7 +117,7 @@ impl Shared {
         let written = state.segments.sync()?;
         state.index_durable()?;
         let lsn = wal.checkpoint(now())?;
-        state.wal_bytes = 0;
+        (state.wal_bytes, state.logged_since) = (0, None);
         for id in written {
             state.segments.write_header(id, None)?;
         }
@@ -75,7 +135,7 @@ impl Shared {
     }
 
     /// Begin another segment if the last has no room for these records, and make a checkpoint if
-    /// the write-ahead log is long.
+    /// one is due.
     pub(crate) fn make_room(
         &self,
         wal: &EventWal,
@@ -91,7 +151,7 @@ impl Shared {
         let active = state.segments.active()?;
         let needed: u64 = records.iter().map(|record| active.segment.bytes_for(record.len())).sum();
         let is_full = active.has_pages() && needed > room;
-        if is_full || state.wal_bytes >= self.options.checkpoint_size() {
+        if is_full || self.is_checkpoint_due(state, Instant::now()) {
             self.checkpoint(wal, state)?;
         }
         if is_full {

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Instant;
 
 use super::tombstones::Tombstones;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::lines::{self, Locked, locked};
+use crate::lines::{self, Locked, locked, try_locked};
 use crate::locks::Mutex;
 use crate::locks::atomic::{AtomicBool, Ordering};
 use crate::log::{Counters, Stats};
@@ -61,6 +63,8 @@ pub(crate) struct Shared {
     pub committing: Mutex<()>,
     state: Mutex<State>,
     lock: Mutex<Option<WriterLock>>,
+    /// The thread that syncs and makes checkpoints in time.
+    pub background: OnceLock<Thread>,
 }
 
 impl Debug for EventStore {
@@ -95,6 +99,8 @@ pub(crate) struct State {
     pub flags_asked: Lsn,
     /// Bytes of the write-ahead log since the last checkpoint.
     pub wal_bytes: u64,
+    /// When the first entry after the last checkpoint was logged.
+    pub logged_since: Option<Instant>,
     /// Whether the last segment was begun and no stored manifest names it.
     pub is_unnamed: bool,
     /// Why the segments may lack entries of the write-ahead log. The next opening repairs the
@@ -128,6 +134,7 @@ impl EventStore {
             committing: Mutex::new(()),
             state: Mutex::new(state),
             lock: Mutex::new(lock),
+            background: OnceLock::new(),
         });
         Self { _owner: Arc::new(Owner(shared.clone())), shared }
     }
@@ -180,7 +187,7 @@ impl EventStore {
 
     /// Whether the handle is closed.
     pub fn is_closed(&self) -> bool {
-        self.shared.closed.load(Ordering::Acquire)
+        self.shared.is_closed()
     }
 
     /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and
@@ -219,6 +226,16 @@ impl Shared {
         locked(&self.state)
     }
 
+    /// The state, unless another thread has its lock.
+    pub(super) fn free_state(&self) -> Option<Locked<'_, State>> {
+        try_locked(&self.state)
+    }
+
+    /// Whether the handle is closed or closing.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn refused(&self, kind: ErrorKind, message: &str) -> Error {
         Error::new(kind, message).of(FORMAT).at(&self.dir).with_durable(Durable::No)
     }
@@ -247,6 +264,9 @@ impl Shared {
         state.index = None;
         drop(state);
         *crate::locks::lock(&self.lock) = None;
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
         done.map_err(|error| {
             let _ = self.close_failed.set(format!("closing failed: {}", error.message()));
             error.of(FORMAT)
@@ -278,6 +298,7 @@ impl State {
             tombstones: None,
             flags_asked: Lsn(0),
             wal_bytes: 0,
+            logged_since: None,
             is_unnamed: false,
             broken: None,
         }

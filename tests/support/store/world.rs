@@ -83,7 +83,8 @@ impl Run {
 
     /// Do one step: append a note; a note of two pages and two short notes at once; the next version of a profile; a
     /// deletion request for the newest note, or for the newest profile; a profile older than the newest, which is
-    /// deleted; flag the oldest note by hand, or unflag it; commit; checkpoint; compact; close and open.
+    /// deleted; flag the oldest note by hand, or unflag it; commit; checkpoint; a checkpoint by time; compact; close and
+    /// open.
     pub fn apply(&mut self, step: char) -> Done {
         let done = self.step(step);
         self.unsure |= done.is_err();
@@ -113,6 +114,11 @@ impl Run {
             }
             'k' => {
                 self.store().checkpoint()?;
+                self.known.all_durable();
+                Ok(())
+            }
+            't' => {
+                self.store().checkpoint_after(Duration::from_secs(300))?;
                 self.known.all_durable();
                 Ok(())
             }

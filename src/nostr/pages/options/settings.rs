@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::{Options, RATIOS, segment_sizes};
+use super::{CHECKPOINT_INTERVAL_MS, Options, RATIOS, segment_sizes};
 use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
 use crate::nostr::log::wal_options::{BATCH_BYTES, BATCH_INTERVAL_MS};
 
@@ -15,6 +15,7 @@ const COMPACTION_RATIO: &str = "compaction_ratio";
 const WAL: &str = "wal_config";
 const BATCH_INTERVAL: &str = "batch_interval_ms";
 const BATCH_SIZE: &str = "batch_size_bytes";
+const CHECKPOINT_INTERVAL: &str = "checkpoint_interval_ms";
 const CHECKPOINT_SIZE: &str = "checkpoint_size_bytes";
 
 /// The known settings of a manifest. The page size has a field of its own there.
@@ -25,6 +26,7 @@ pub struct Settings {
     batch_interval: Option<Duration>,
     batch_bytes: Option<u64>,
     checkpoint_bytes: Option<u64>,
+    checkpoint_interval: Option<Duration>,
 }
 
 impl Settings {
@@ -38,6 +40,7 @@ impl Settings {
             batch_interval: of_wal(BATCH_INTERVAL).map(Duration::from_millis),
             batch_bytes: of_wal(BATCH_SIZE),
             checkpoint_bytes: of_wal(CHECKPOINT_SIZE),
+            checkpoint_interval: of_wal(CHECKPOINT_INTERVAL).map(Duration::from_millis),
         }
     }
 }
@@ -47,8 +50,9 @@ impl Options {
     pub(crate) fn encode_settings(&self, kept: &Settings, manifest: &mut Map<String, Value>) {
         let options = self.with_settings_of(self.page_size(), kept);
         let wal = json!({
-            BATCH_INTERVAL: options.batch_time().as_millis() as u64,
+            BATCH_INTERVAL: millis(&options.batch_time()),
             BATCH_SIZE: options.batch_size(),
+            CHECKPOINT_INTERVAL: millis(&options.checkpoint_time()),
             CHECKPOINT_SIZE: options.checkpoint_size(),
         });
         manifest.insert(SEGMENT_SIZE.into(), options.segment_size().into());
@@ -65,7 +69,10 @@ impl Options {
         let mut options = Self { page_bytes: self.page_bytes.or(pages), ..self.clone() };
         let sizes = segment_sizes(options.page_size());
         let in_range = |value, range| self.accepted(range).contains(&value);
-        let is_time = |time: &Duration| in_range(time.as_millis() as u64, &BATCH_INTERVAL_MS);
+        let is_time = |time: &Duration| in_range(millis(time), &BATCH_INTERVAL_MS);
+        let is_later =
+            |time: &Duration| self.small || CHECKPOINT_INTERVAL_MS.contains(&millis(time));
+        let checkpoint_interval = kept.checkpoint_interval.filter(is_later);
         let ratio = kept.compaction_ratio.filter(|ratio| RATIOS.contains(ratio));
         let segment_bytes = kept.segment_bytes.filter(|&size| in_range(size, &sizes));
         let batch_bytes = kept.batch_bytes.filter(|&size| in_range(size, &BATCH_BYTES));
@@ -74,13 +81,19 @@ impl Options {
         options.batch_interval = options.batch_interval.or(kept.batch_interval.filter(is_time));
         options.batch_bytes = options.batch_bytes.or(batch_bytes);
         options.checkpoint_bytes = options.checkpoint_bytes.or(kept.checkpoint_bytes);
+        options.checkpoint_interval = options.checkpoint_interval.or(checkpoint_interval);
         Self {
             segment_bytes: Some(options.segment_size()),
             compaction_ratio: Some(options.ratio()),
             batch_interval: Some(options.batch_time()),
             batch_bytes: Some(options.batch_size()),
             checkpoint_bytes: Some(options.checkpoint_size()),
+            checkpoint_interval: Some(options.checkpoint_time()),
             ..options
         }
     }
+}
+
+fn millis(time: &Duration) -> u64 {
+    time.as_millis() as u64
 }

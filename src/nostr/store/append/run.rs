@@ -1,6 +1,7 @@
 //! Runs: independent events, planned one by one and written to the files at once.
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 use crate::nostr::bytes::event::{EventRef, Flags, Id, Location};
@@ -210,6 +211,7 @@ impl Shared {
         let second = now();
         let entries: Vec<_> = inserts.chain(updates).map(|entry| (entry, second)).collect();
         let first = wal.append_many(&entries)?;
+        state.logged_since.get_or_insert_with(Instant::now);
         state.wal_bytes += bytes.len() as u64 + 64 * entries.len() as u64;
         if !flagged.is_empty() {
             state.flags_asked = Lsn(first.0 + entries.len() as u64 - 1);

@@ -1,6 +1,7 @@
 //! Opening a store: manifests, logs and settings.
 
 mod history;
+mod intervals;
 mod lost_log;
 mod manifest;
 mod matrix;

@@ -77,23 +77,27 @@ fn millis(count: u64) -> Duration {
 fn with_settings() -> Sim {
     let disk = made(8192);
     let named = unnamed(&disk).batch_interval(millis(70)).batch_bytes(3 << 20);
-    append(&named.checkpoint_bytes(5 << 20).compaction_ratio(0.4), 4..5);
+    let named = named.checkpoint_bytes(5 << 20).checkpoint_interval(millis(70_000));
+    append(&named.compaction_ratio(0.4), 4..5);
     disk
 }
 
-/// Page size, segment size, ratio, batches and checkpoints of a handle.
-type Settings = (u32, u64, f64, Duration, u64, u64);
+/// Page size, segment size, ratio, times and bytes of batches and checkpoints of a handle.
+type Settings = (u32, u64, f64, [Duration; 2], [u64; 2]);
 
-const KEPT: Settings = (8192, 4 * 8192, 0.4, Duration::from_millis(70), 3 << 20, 5 << 20);
+const KEPT: Settings =
+    (8192, 4 * 8192, 0.4, [Duration::from_millis(70), Duration::from_secs(70)], [3 << 20, 5 << 20]);
 
 fn settings(options: &Options, mode: Mode) -> Settings {
     let store = options.open(DIR, mode).unwrap();
-    let Options { page_bytes, segment_bytes, compaction_ratio, .. } = *store.options();
-    let Options { batch_interval, batch_bytes, checkpoint_bytes, .. } = *store.options();
-    let batches = (batch_interval.unwrap(), batch_bytes.unwrap(), checkpoint_bytes.unwrap());
-    let (interval, bytes, checkpoint) = batches;
-    let sizes = (page_bytes.unwrap(), segment_bytes.unwrap());
-    (sizes.0, sizes.1, compaction_ratio.unwrap(), interval, bytes, checkpoint)
+    let options = store.options();
+    (
+        options.page_bytes.unwrap(),
+        options.segment_bytes.unwrap(),
+        options.compaction_ratio.unwrap(),
+        [options.batch_interval, options.checkpoint_interval].map(Option::unwrap),
+        [options.batch_bytes, options.checkpoint_bytes].map(Option::unwrap),
+    )
 }
 
 #[test]
@@ -111,11 +115,12 @@ fn opening_without_settings_keeps_the_settings() {
 fn named_settings_change_later_openings_of_writers_only() {
     let disk = with_settings();
     let named = unnamed(&disk).compaction_ratio(0.3).batch_interval(millis(80));
-    let changed = |kept: Settings| (kept.0, kept.1, 0.3, millis(80), kept.4, kept.5);
-    assert_eq!(settings(&named, Mode::Read), changed(KEPT));
+    let mut changed = KEPT;
+    (changed.2, changed.3[0]) = (0.3, millis(80));
+    assert_eq!(settings(&named, Mode::Read), changed);
     assert_eq!(settings(&unnamed(&disk), Mode::Read), KEPT);
-    assert_eq!(settings(&named, Mode::Append), changed(KEPT));
-    assert_eq!(settings(&unnamed(&disk), Mode::Append), changed(KEPT));
+    assert_eq!(settings(&named, Mode::Append), changed);
+    assert_eq!(settings(&unnamed(&disk), Mode::Append), changed);
 }
 
 #[test]
@@ -140,6 +145,7 @@ fn settings_out_of_range_are_the_defaults() {
     changed["wal_config"]["batch_interval_ms"] = 5000.into();
     changed["wal_config"]["batch_size_bytes"] = "many".into();
     write(&disk, MANIFEST, changed.to_string().as_bytes());
-    let expected = (8192, 4 * 8192, 0.2, millis(100), 10 << 20, 5 << 20);
+    let mut expected = KEPT;
+    (expected.2, expected.3[0], expected.4[0]) = (0.2, millis(100), 10 << 20);
     assert_eq!(settings(&unnamed(&disk), Mode::Append), expected);
 }

@@ -7,6 +7,8 @@ use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
 
 const STEPS: &str = "amvdfckxr";
+/// The steps of longer histories, with a checkpoint by time.
+const STEPS_BY_CHANCE: &str = "amvdfckxrt";
 /// The durability of appends, and by how many steps its histories are shorter; `None` is the default.
 const DURABILITIES: [(Option<Durability>, usize); 4] = [
     (Some(Durability::Manual), 0),
@@ -133,6 +135,12 @@ fn a_checkpoint_survives_a_crash_at_every_call() {
     crashed(&["mk", "cmak", "vfvk"], Durability::Manual, true);
 }
 
+// Promise: store-power-loss.
+#[test]
+fn timed_checkpoint_survives_crash_at_every_call() {
+    crashed(&["mt", "cmat", "vfvt", "mtat"], Durability::Manual, true);
+}
+
 // Promise: store-compaction.
 #[test]
 fn a_compaction_survives_a_crash_at_every_call() {
@@ -163,7 +171,7 @@ fn longer_random_histories_survive_crashes_in_last_step() {
     for round in 0..of_tier("DEEDBOOK_NOSTR_HISTORIES") {
         let chance = mix(seed ^ mix(round));
         let (history, durability) =
-            (by_chance(STEPS, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
+            (by_chance(STEPS_BY_CHANCE, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
         crash(
             &history,
             durability,
