@@ -2681,9 +2681,12 @@ class EventStore:
         the work. Raises `CorruptError` for a damaged segment.
         """
     def compaction_due(self) -> bool:
-        """Whether `compact` without a ratio would rewrite any segment; reads all segments.
+        """Whether `compact` without a ratio would rewrite any segment.
 
-        Raises `CorruptError` for a damaged segment.
+        A handle for appending counts the dead bytes of each segment, so it reads nothing. It first
+        reads the segments without a count, once: after a crash with changed flags, after another
+        program, and once an event expires that an earlier handle appended. A reader has no counts at
+        first. Raises `CorruptError` for damage in a segment that it reads.
         """
     @property
     def compaction_ratio(self) -> float:

@@ -61,16 +61,6 @@ impl PyEventStore {
         Ok(py.detach(|| self.store.find(&id)).or_raise(py)?.map(PyEvent::from))
     }
 
-    fn look_for_fragmentation(
-        &self,
-        py: Python<'_>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Vec<nostr::CompactionReport>> {
-        Progress::run(py, progress, |progress| {
-            self.store.fragmentation(&mut |done, total| progress.call(done, total))
-        })
-    }
-
     /// By default the time of a batch; the batch's bytes may be full earlier.
     fn durability_of(&self) -> Durability {
         let options = self.store.options();
@@ -579,15 +569,15 @@ impl PyEventStore {
         py: Python<'_>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<PyFragmentation>> {
-        let found = self.look_for_fragmentation(py, progress)?;
+        let found: Vec<nostr::CompactionReport> = Progress::run(py, progress, |progress| {
+            self.store.fragmentation(&mut |done, total| progress.call(done, total))
+        })?;
         Ok(found.iter().map(PyFragmentation::from).collect())
     }
 
     #[doc = doc!("EventStore".compaction_due)]
     fn compaction_due(&self, py: Python<'_>) -> PyResult<bool> {
-        let found = self.look_for_fragmentation(py, None)?;
-        let ratio = self.compaction_ratio();
-        Ok(found.iter().any(|found| found.is_due(ratio)))
+        py.detach(|| self.store.compaction_due()).or_raise(py)
     }
 
     #[doc = doc!("EventStore".compaction_ratio)]

@@ -28,7 +28,7 @@ use crate::nostr::pages::on_all_cores::gone;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage, Segment};
-use crate::nostr::pages::segments::{Open, Segments};
+use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::Moved;
 use crate::slice;
@@ -113,7 +113,7 @@ impl Shared {
         let segments: Vec<Segment> =
             state.segments.by_id.values().map(|open| open.segment.clone()).collect();
         let found = fragmentation_of(&segments, self.options.now(), progress)?;
-        for share in found.into_iter().filter(|share| share.is_due(ratio)) {
+        for share in found.into_iter().map(|(share, _)| share).filter(|share| share.is_due(ratio)) {
             shares.extend(share.segments.first().map(|&id| (id, share.clone())));
             report.join(share);
         }
@@ -345,12 +345,13 @@ impl Shared {
         &self,
         state: &mut State,
         old: &[u32],
-        targets: Segments,
+        mut targets: Segments,
         moved: &Moved,
     ) -> Result<()> {
+        let at = self.options.now();
         let compacted = Compacted {
             old: state.segments.sizes_of(old)?,
-            new: targets.by_id.values().map(Open::listed).collect(),
+            new: targets.by_id.values_mut().map(|open| open.listed(at)).collect(),
             compactions: state.manifest.compactions + 1,
             next_segment_id: targets
                 .last()

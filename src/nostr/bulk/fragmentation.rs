@@ -10,6 +10,7 @@ use crate::nostr::bytes::policy::is_over;
 use crate::nostr::pages::on_all_cores::on_all_cores;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, Segment};
+use crate::nostr::pages::segments::dead::Dead;
 use crate::nostr::store::handle::EventStore;
 
 /// The number of bytes in one task of a core.
@@ -92,29 +93,70 @@ impl EventStore {
         let now = self.options().now();
         let found = fragmentation_of(&segments, now, &mut progress).map_err(|e| e.of(FORMAT))?;
         progress.end()?;
-        Ok(found)
+        Ok(found.into_iter().map(|(share, _)| share).collect())
     }
 
-    /// Whether a compaction by [`Options::compaction_ratio`] would rewrite any segment. Reads all
-    /// segments.
+    /// Whether a compaction by [`Options::compaction_ratio`] would rewrite any segment. A handle
+    /// for appending counts the dead bytes of each segment, so it reads nothing. It first reads the
+    /// segments without a count, once: after a crash with changed flags, after another program, and
+    /// once an event expires that an earlier handle appended. A reader has no counts at first.
     ///
     /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
     ///
     /// # Errors
     ///
-    /// Fails for a closed handle; see [Errors](crate#errors).
+    /// Fails for a closed handle, and for damage in a segment that it reads; see
+    /// [Errors](crate#errors).
     pub fn compaction_due(&self) -> Result<bool> {
-        let ratio = self.options().ratio();
-        Ok(self.fragmentation(&mut |_, _| Ok(()))?.iter().any(|found| found.is_due(ratio)))
+        let (shared, now) = (self.usable()?, self.options().now());
+        let (mut unknown, mut is_due) = (Vec::new(), false);
+        for open in shared.state().segments.by_id.values_mut() {
+            match open.dead_and_all(now) {
+                Some(counted) => is_due |= self.is_due(counted),
+                None => unknown.push((open.segment.clone(), open.flags_set)),
+            }
+        }
+        for (segment, flags_set) in unknown {
+            if is_due {
+                break;
+            }
+            let seen = (segment.end(), flags_set);
+            let segments = [segment];
+            let found = fragmentation_of(&segments, now, &mut Progress::silent());
+            for (share, dead) in found.map_err(|e| e.of(FORMAT))? {
+                is_due |= share.is_due(self.options().ratio());
+                let id = share.segments.first();
+                let mut state = shared.state();
+                if let Some(open) = id.and_then(|id| state.segments.by_id.get_mut(id)) {
+                    open.take_count(dead, seen);
+                }
+            }
+        }
+        Ok(is_due)
+    }
+
+    /// The counted dead bytes of each segment, if known: for tests.
+    #[doc(hidden)]
+    pub fn dead_bytes(&self) -> Result<Vec<Option<u64>>> {
+        let (shared, now) = (self.usable()?, self.options().now());
+        let mut state = shared.state();
+        let segments = state.segments.by_id.values_mut();
+        Ok(segments.map(|open| Some(open.dead_and_all(now)?.0)).collect())
+    }
+
+    fn is_due(&self, (dead, bytes_before): (u64, u64)) -> bool {
+        let bytes_after = bytes_before.saturating_sub(dead);
+        let share = CompactionReport { bytes_before, bytes_after, ..CompactionReport::default() };
+        share.is_due(self.options().ratio())
     }
 }
 
-/// Look at every record of some segments.
+/// Look at every record of some segments, and count the dead bytes.
 pub(super) fn fragmentation_of(
     segments: &[Segment],
     now: u64,
     progress: &mut Progress<'_>,
-) -> Result<Vec<CompactionReport>> {
+) -> Result<Vec<(CompactionReport, Dead)>> {
     progress.expect(segments.iter().map(|segment| u64::from(segment.end())).sum());
     let mut parts = Vec::new();
     for segment in segments {
@@ -124,7 +166,7 @@ pub(super) fn fragmentation_of(
     let found = on_all_cores(
         parts.iter(),
         |&(segment, (from, to)), step| {
-            let mut share = CompactionReport::default();
+            let (mut share, mut dead) = (CompactionReport::default(), Dead::none(now));
             let mut scan = segment.scan(from).with_names(&Searches::default());
             while let Some(found) = scan.next()? {
                 match found {
@@ -132,24 +174,28 @@ pub(super) fn fragmentation_of(
                     Found::Record(found) => {
                         let bytes = u64::from(found.end - found.offset);
                         share.add(&found.event, now, bytes);
+                        dead.add(&found.event, bytes);
                         step(bytes)?;
                     }
                     Found::Damage(damage) => return Err(segment.damaged(&damage)),
                 }
             }
-            Ok(share)
+            Ok((share, dead))
         },
         progress,
     )?;
-    let of = |segment: &Segment| CompactionReport {
-        segments: vec![segment.header().segment],
-        ..CompactionReport::default()
+    let of = |segment: &Segment| {
+        let segments = vec![segment.header().segment];
+        (CompactionReport { segments, ..CompactionReport::default() }, Dead::none(now))
     };
-    let mut shares: Vec<CompactionReport> = segments.iter().map(of).collect();
-    for ((segment, _), part) in parts.iter().zip(found) {
+    let mut shares: Vec<(CompactionReport, Dead)> = segments.iter().map(of).collect();
+    for ((segment, _), (part, part_dead)) in parts.iter().zip(found) {
         let of_segment = [segment.header().segment];
-        if let Some(share) = shares.iter_mut().find(|share| share.segments == of_segment) {
+        if let Some((share, dead)) =
+            shares.iter_mut().find(|(share, _)| share.segments == of_segment)
+        {
             share.join(part);
+            dead.join(part_dead);
         }
     }
     Ok(shares)

@@ -254,6 +254,9 @@ fn open_writer(
         None => adopt(&wal, &mut segments, &options, (covered, is_mended, is_ours), &mut opening)?,
     };
     segments.count_last(&manifest)?;
+    if vouched.is_some() {
+        segments.take_counts(&manifest, &tail.flagged)?;
+    }
     // A record that the manifest vouches for may have lost its end. A later append must not
     // complete it by accident.
     opening.saved.extend(segments.void_unfinished(options.file_mode)?);

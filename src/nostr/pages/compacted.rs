@@ -157,8 +157,8 @@ impl Compacted {
             if let Some(fields) = value(Some(line), "new") {
                 let [id, created_at, size_bytes, record_count] = numbers(fields)?;
                 let id = id.try_into().ok()?;
-                let is_compacted = true;
-                new.push(Listed { id, created_at, size_bytes, record_count, is_compacted });
+                let (is_compacted, dead) = (true, None);
+                new.push(Listed { id, created_at, size_bytes, record_count, is_compacted, dead });
             } else {
                 let [id, bytes] = numbers(value(Some(line), "old")?)?;
                 old.push((id.try_into().ok()?, bytes));

@@ -27,6 +27,11 @@ const BYTES_MAX: u64 = 16 << 20;
 /// Present if the store keeps replaced events; otherwise absent.
 const HISTORY: &str = "history";
 const KEPT: &str = "keep";
+/// The dead bytes of a segment, with the events expired up to a second. The count is valid before
+/// another second.
+const DEAD_BYTES: &str = "dead_bytes";
+const DEAD_AT: &str = "dead_at";
+const DEAD_UNTIL: &str = "dead_until";
 /// Set if a repair cut the write-ahead log after the last checkpoint.
 const LOG_CUT: &str = "log_cut";
 
@@ -40,6 +45,17 @@ pub struct Listed {
     pub record_count: u64,
     /// Whether a compaction wrote it.
     pub is_compacted: bool,
+    /// The dead bytes, unless unknown.
+    pub dead: Option<KeptDead>,
+}
+
+/// A count as the manifest keeps it, valid before the second `until`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptDead {
+    pub bytes: u64,
+    /// The count has the events expired up to this second.
+    pub at: u64,
+    pub until: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -141,8 +157,9 @@ impl Manifest {
     pub fn name_only(&mut self, ids: impl Iterator<Item = u32>) {
         let before = std::mem::take(&mut self.segments);
         let listed = |id| {
-            let unknown =
-                Listed { id, created_at: 0, size_bytes: 0, record_count: 0, is_compacted: false };
+            let (created_at, size_bytes, record_count) = (0, 0, 0);
+            let (is_compacted, dead) = (false, None);
+            let unknown = Listed { id, created_at, size_bytes, record_count, is_compacted, dead };
             before.iter().find(|named| named.id == id).copied().unwrap_or(unknown)
         };
         self.segments = ids.map(listed).collect();
@@ -172,6 +189,11 @@ impl Manifest {
     pub fn records_of(&self, id: u32) -> Option<u32> {
         let listed = self.segments.iter().find(|segment| segment.id == id)?;
         listed.record_count.try_into().ok()
+    }
+
+    /// The dead bytes of a segment.
+    pub fn dead_of(&self, id: u32) -> Option<KeptDead> {
+        self.segments.iter().find(|segment| segment.id == id)?.dead
     }
 
     /// The least end of a segment's pages: this program stores the size after a sync of the
@@ -261,23 +283,42 @@ impl Manifest {
 
 impl Listed {
     fn encode(&self) -> Value {
-        json!({
+        let mut value = json!({
             "id": self.id,
             "created_at": self.created_at,
             "size_bytes": self.size_bytes,
             "record_count": self.record_count,
             "is_compacted": self.is_compacted,
-        })
+        });
+        if let (Some(KeptDead { bytes, at, until }), Some(object)) =
+            (self.dead, value.as_object_mut())
+        {
+            object.insert(DEAD_BYTES.into(), bytes.into());
+            object.insert(DEAD_AT.into(), at.into());
+            if until <= NUMBER_MAX {
+                object.insert(DEAD_UNTIL.into(), until.into());
+            }
+        }
+        value
     }
 
     fn decode(value: &Value) -> Option<Self> {
         let object = value.as_object()?;
+        let dead = || {
+            let until = object.get(DEAD_UNTIL).map_or(Some(u64::MAX), Value::as_u64)?;
+            Some(KeptDead {
+                bytes: number(object, DEAD_BYTES)?,
+                at: number(object, DEAD_AT)?,
+                until,
+            })
+        };
         Some(Self {
             id: number(object, "id")?.try_into().ok()?,
             created_at: number(object, "created_at")?,
             size_bytes: number(object, "size_bytes")?,
             record_count: number(object, "record_count")?,
             is_compacted: object.get("is_compacted")?.as_bool()?,
+            dead: dead(),
         })
     }
 }
@@ -340,6 +381,7 @@ mod tests {
             size_bytes: 49_152,
             record_count: 8,
             is_compacted: id == 4,
+            dead: (id == 4).then_some(KeptDead { bytes: 8192, at: 1_655_000_000, until: u64::MAX }),
         };
         Manifest {
             created_at: 1_655_000_000,

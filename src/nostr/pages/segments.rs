@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::dead::Dead;
 use super::compacted::{Compacted, number_of};
 use super::file_names::{
     finished, parse_name, parse_unfinished, path_of, segments_dir, unfinished,
@@ -23,6 +24,9 @@ use crate::saving::{make_own_dir, refuse_link, save_tail, sync_names};
 use crate::sidecar::sidecar_dir;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, above, sync_dir};
+
+mod counts;
+pub(crate) mod dead;
 
 /// The segments, by their numbers; the last takes appends.
 #[derive(Debug)]
@@ -52,14 +56,24 @@ pub struct Open {
     pub records: u32,
     /// Whether a write followed the last sync.
     dirty: bool,
+    /// The dead bytes, unless unknown.
+    dead: Option<Dead>,
+    /// The number of flags set by this handle.
+    pub flags_set: u64,
 }
 
 impl Open {
-    /// The segment as the manifest lists it.
-    pub fn listed(&self) -> Listed {
+    fn new(segment: Segment, records: u32, dirty: bool, dead: Option<Dead>) -> Self {
+        Self { segment, records, dirty, dead, flags_set: 0 }
+    }
+
+    /// The segment as the manifest lists it at a second.
+    pub fn listed(&mut self, now: u64) -> Listed {
+        let dead = self.dead.as_mut().and_then(|dead| dead.kept(now));
         let Header { segment: id, created_at, compacted_at, .. } = self.segment.header();
         let (size_bytes, record_count) = (self.segment.end().into(), self.records.into());
-        Listed { id, created_at, size_bytes, record_count, is_compacted: compacted_at != 0 }
+        let is_compacted = compacted_at != 0;
+        Listed { id, created_at, size_bytes, record_count, is_compacted, dead }
     }
 
     /// Whether any byte follows the header.
@@ -139,7 +153,7 @@ impl Segments {
     /// Add a segment opened elsewhere.
     pub fn insert(&mut self, id: u32, segment: Segment) {
         let records = segment.header().records;
-        self.by_id.insert(id, Open { records, dirty: false, segment });
+        self.by_id.insert(id, Open::new(segment, records, false, None));
     }
 
     /// Begin a segment, durably.
@@ -150,7 +164,7 @@ impl Segments {
         if self.is_unfinished {
             let path = unfinished(&path);
             let segment = Segment::begin(storage, &path, id, page_bytes, created_at, mode)?;
-            self.by_id.insert(id, Open { records: 0, dirty: true, segment });
+            self.by_id.insert(id, Open::new(segment, 0, true, Some(Dead::none(0))));
             return Ok(());
         }
         let segment = Segment::create(storage, &path, id, page_bytes, created_at, mode);
@@ -161,7 +175,7 @@ impl Segments {
                 drop(self.storage.remove(&path));
             }
         });
-        self.by_id.insert(id, Open { records: 0, dirty: false, segment: segment? });
+        self.by_id.insert(id, Open::new(segment?, 0, false, Some(Dead::none(0))));
         Ok(())
     }
 
@@ -296,6 +310,7 @@ impl Segments {
         }
         let offsets = active.segment.append(records)?;
         active.records += offsets.len() as u32;
+        active.count_appended(records);
         if !records.is_empty() {
             active.segment.write_hints(active.records)?;
         }
@@ -333,7 +348,9 @@ impl Segments {
     pub fn set_flags(&mut self, at: Location, flags: Flags) -> Result<()> {
         self.get(at)?.segment.set_flags(at.offset, flags)?;
         if let Some(open) = self.by_id.get_mut(&at.segment) {
-            open.dirty = true;
+            // The manifest may count the flags already.
+            (open.dirty, open.dead) = (true, None);
+            open.flags_set += 1;
         }
         Ok(())
     }
@@ -348,6 +365,7 @@ impl Segments {
     pub fn set_flags_later(&mut self, at: Location, flags: Flags) -> Result<()> {
         self.get(at)?;
         if let Some(open) = self.by_id.get_mut(&at.segment) {
+            seeded!(open.count_flags(at.offset, flags), "flags-are-not-counted" => ());
             open.segment.set_flags_later(at.offset, flags);
         }
         Ok(())

@@ -17,7 +17,6 @@ use crate::lines;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::options::now;
-use crate::nostr::pages::segments::Open;
 
 impl EventStore {
     /// Make the segments hold every append durably, so that opening replays nothing. Files of the
@@ -128,7 +127,9 @@ impl Shared {
 
     /// Write the manifest with the current segments.
     pub(crate) fn store_manifest(&self, state: &mut State) -> Result<()> {
-        state.manifest.segments = state.segments.by_id.values().map(Open::listed).collect();
+        let now = self.options.now();
+        let segments = state.segments.by_id.values_mut();
+        state.manifest.segments = segments.map(|open| open.listed(now)).collect();
         state.manifest.store(&self.options, &self.dir)?;
         state.is_unnamed = false;
         Ok(())
