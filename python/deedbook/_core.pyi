@@ -2314,9 +2314,9 @@ class EventStore:
         meanwhile, the reader sees neither version. Open the store again to see later events.
 
         Seven settings belong to the store: ``page_bytes``, ``segment_bytes``, ``batch_interval``,
-        ``batch_bytes``, ``checkpoint_bytes``, ``checkpoint_interval`` and ``compaction_ratio``. None,
-        the default, stands for the stored value. Opening for writing stores another value, and later
-        openings use it.
+        ``batch_bytes``, ``checkpoint_bytes``, ``checkpoint_interval`` and ``compaction_ratio``.
+        None, the default, stands for the stored value. Opening for writing stores another value,
+        and later openings use it.
 
         ``durability``: see `Durability`; by default appends are synced within ``batch_interval``
         seconds (0.01 to 1; 0.1 for a new store), or after ``batch_bytes`` (1 to 100 MiB; 10 MiB) if
@@ -2336,10 +2336,10 @@ class EventStore:
         to 10 GiB; `checkpoint` describes the remaining files.
 
         ``checkpoint_bytes``: the bytes of the log between two checkpoints, so opening replays about
-        as many at most; 256 MiB for a new store. ``checkpoint_interval``: the seconds from an append
-        to the next checkpoint, 1 to 86,400; 300 for a new store. The thread that syncs appends in
-        time makes the checkpoint; with ``"always"`` and other words without such a thread, a later
-        append does.
+        as many at most; 256 MiB for a new store. ``checkpoint_interval``: the seconds from an
+        append to the next checkpoint, 1 to 86,400; 300 for a new store. The thread that syncs
+        appends in time makes the checkpoint; with ``"always"`` and other words without such a
+        thread, a later append does.
 
         ``compaction_ratio``: the default of `compact`, 0.1 to 0.5; 0.2 for a new store.
         ``checksums``: whether new records have a checksum of their own.
@@ -2430,8 +2430,8 @@ class EventStore:
         The events come from the segments with their flags, from the write-ahead log, and from the
         saved bytes of earlier cuts. The source stays unchanged, and need not be in a state to open.
         The options apply to the new store, which keeps the settings of the source otherwise.
-        ``progress`` is called with the bytes done and the total; an error from ``progress`` ends the
-        work, and leaves a store with the events copied so far.
+        ``progress`` is called with the bytes done and the total; an error from ``progress`` ends
+        the work, and leaves a store with the events copied so far.
 
         Raises `MissingError` if there is no file of a store, and `AlreadyExistsError` if the target
         is a store.
@@ -2685,8 +2685,8 @@ class EventStore:
 
         A handle for appending counts the dead bytes of each segment, so it reads nothing. It first
         reads the segments without a count, once: after a crash with changed flags, after another
-        program, and once an event expires that an earlier handle appended. A reader has no counts at
-        first. Raises `CorruptError` for damage in a segment that it reads.
+        program, and once an event expires that an earlier handle appended. A reader has no counts
+        at first. Raises `CorruptError` for damage in a segment that it reads.
         """
     @property
     def compaction_ratio(self) -> float:

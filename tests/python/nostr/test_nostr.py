@@ -168,6 +168,7 @@ def test_modes_and_errors(path: Path) -> None:
         *({"page_bytes": 5000}, {"segment_bytes": 1}, {"history": "x"}, {"mode": "w"}),
         *({"batch_interval": 2.0}, {"batch_interval": -1.0}, {"batch_bytes": 1000}),
         *({"wal_segment_bytes": 1 << 20}, {"compaction_ratio": 0.9}),
+        *({"checkpoint_interval": 0.5}, {"checkpoint_interval": 86_401.0}),
     ):
         with pytest.raises(deedbook.InvalidArgumentError):
             EventStore.open(path.with_name("other"), **{"mode": "x", **options})  # type: ignore

@@ -54,9 +54,12 @@ def test_a_compaction_is_due_from_the_ratio_on(path: Path) -> None:
     assert dropped == COUNT // 3 - 1 and sum(one.kept for one in found) == COUNT - dropped
     with EventStore.open(path, "a", compaction_ratio=0.5) as store:
         assert store.compact().segments == []
+    # The store keeps the ratio, and the commands go by it.
+    assert json.loads(ok("compact", "--json", path))["replaced"] == 0
+    with EventStore.open(path, "a", compaction_ratio=0.2):
+        pass
     due = b"\n2 segments, and what a compaction would drop; a compaction is due\n"
     assert due in ok("stats", "--top", 1, path)
-    # Without a ratio, the store's ratio of 0.2 counts.
     assert json.loads(ok("compact", "--json", path))["replaced"] == dropped
     out, err = outputs("compact", path)
     assert "no segment of which 20% is deleted" in out and err == ""
