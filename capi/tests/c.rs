@@ -1,5 +1,5 @@
-//! `book.c` and `slots.c`, compiled by the system's C compiler and linked with the static and the shared
-//! library.
+//! `book.c`, `slots.c` and `threads.c`, compiled by the system's C compiler and linked with the static and the
+//! shared library.
 
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
@@ -17,7 +17,7 @@ const SYSTEM: [&str; 5] = ["-lgcc_s", "-lpthread", "-lm", "-ldl", "-lc"];
 #[cfg(not(target_os = "linux"))]
 const SYSTEM: [&str; 1] = ["-lm"];
 
-const STRICT: [&str; 5] = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-O1"];
+const STRICT: [&str; 6] = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread"];
 
 /// The C compiler: the words of `CC`, as in `ccache cc`, or `cc`.
 fn cc() -> Command {
@@ -45,7 +45,7 @@ fn library(name: &str) -> PathBuf {
     newest.unwrap_or_else(|| panic!("no {name} in {}", deps.display())).clone()
 }
 
-/// How a program is linked, and the variable with which it finds a shared library.
+/// Arguments of the linker, and the variable for the place of a shared library.
 struct Linked {
     with: Vec<OsString>,
     set: Option<(&'static str, PathBuf)>,
@@ -130,6 +130,31 @@ fn the_static_library_serves_logs_of_veres_head() {
 #[test]
 fn the_shared_library_serves_logs_of_veres_head() {
     run("slots.c", with_shared());
+}
+
+#[test]
+fn the_static_library_serves_several_threads() {
+    run("threads.c", with_static());
+}
+
+#[test]
+fn the_shared_library_serves_several_threads() {
+    run("threads.c", with_shared());
+}
+
+/// Vere calls the functions of `book.h` from this pool.
+#[test]
+fn both_libraries_serve_the_pool_of_libuv() {
+    let Some(mut compile) = compiler() else { return };
+    let header = compile.args(["-E", "-include", "uv.h", "-x", "c", "/dev/null"]).output().unwrap();
+    if !header.status.success() {
+        skip::skipped("libuv is not installed");
+        return;
+    }
+    for mut linked in [with_static(), with_shared()] {
+        linked.with.extend(["-DDEEDBOOK_UV", "-luv"].map(OsString::from));
+        run("threads.c", linked);
+    }
 }
 
 /// The example of `docs/c.md`, as it stands there.
