@@ -3,6 +3,7 @@
 //! ```text
 //! DEEDBOOK_LEDGER_STATES   states of each moment of a history that a power cut leaves (default 24)
 //! DEEDBOOK_LEDGER_STEPS    longest history of the crash enumeration (default 3)
+//! DEEDBOOK_LEDGER_FILES    files in the way of a start (10,000 to 100,000)
 //! DEEDBOOK_LEDGER_KILLS    writers killed (default 40)
 //! DEEDBOOK_SEED            seed of the samples
 //! ```
@@ -27,6 +28,7 @@ mod handles;
 mod lease;
 mod limits;
 mod migrate;
+mod names;
 mod needed;
 mod processes;
 mod reader;
