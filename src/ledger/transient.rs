@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use super::codec::Codec;
 use super::fetch::fetched::{DataResult, Removable};
 use super::fetch::reader::LedgerReader;
 use super::store::LedgerStore;
 use crate::error::Result;
 use crate::locks::{Mutex, lock};
+use crate::scan::framing::Framing as _;
 
 /// Keeps records until they were sent. All calls take `&self`, and any thread may make them. A
 /// store locks only as needed: appending threads share a sync and do not wait for a fetch.
@@ -19,11 +21,12 @@ pub trait DataStore: Send + Sync {
     /// Names a part of it, to be removed.
     type Removable;
 
-    /// Append one record.
+    /// Append a record. A record has at least a byte.
     ///
     /// # Errors
     ///
-    /// Fails as the store below does.
+    /// Fails with [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an empty record, and as the store below
+    /// does.
     fn append(&self, payload: &[u8]) -> Result<()>;
 
     /// The oldest data: at most `count` parts, with at most `max_bytes` together, but always one.
@@ -104,7 +107,7 @@ impl DataStore for LedgerStore {
 }
 
 /// Records in memory, for tests and for data that may end with the process. Each part of a fetch is
-/// a single record.
+/// a single record. A record has at least one byte; its size and the number of records have no limit.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<Numbered>,
@@ -129,6 +132,7 @@ impl DataStore for MemoryStore {
     type Removable = u64;
 
     fn append(&self, payload: &[u8]) -> Result<()> {
+        Codec::new(u64::MAX).check_len(payload.len())?;
         let mut numbered = lock(&self.records);
         let number = numbered.next;
         numbered.next += 1;

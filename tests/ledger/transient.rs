@@ -4,10 +4,15 @@ use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, Transi
 use serde_json::json;
 
 use crate::support::ledger::spool::{events, in_memory, payloads};
+use crate::support::prelude::*;
 
 /// Append from threads, fetch in parts, remove each sent part: one test for every store.
 fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {
     let db = TransientDB::new(store);
+    assert!(!db.has_data().unwrap());
+    let error = db.append_bytes(b"").unwrap_err();
+    assert_eq!((error.kind(), error.durable()), (ErrorKind::InvalidArgument, Some(Durable::No)));
+    assert_eq!(error.message(), "record of 0 bytes, at least 1");
     assert!(!db.has_data().unwrap());
     assert!(db.fetch(None, None).unwrap().is_none());
     db.append(json!({"event": "page_view"})).unwrap();

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from deedbook._errors import InvalidArgumentError, TooLargeError
+from deedbook._errors import Error, InvalidArgumentError, IoError, TooLargeError
 from deedbook.transient._body import BatchBody
 from deedbook.transient._envelope import Envelope, Text
 from deedbook.transient._store import DataResult, StoreStats
@@ -21,9 +22,9 @@ class MemoryStore:
 
     ``header``, ``footer`` and ``separator`` make the body of a batch; by default a JSON array. A
     batch ends at ``batch_bytes`` of payloads, at ``batch_records`` events, and at a fetch.
-    ``max_bytes`` bounds the payloads in the store. A full store refuses an append
-    (`TooLargeError`), or with ``on_full="drop_oldest"`` drops the oldest batches; `stats` counts
-    both. Threads may share a store.
+    ``max_bytes`` bounds the payloads in the store. A full store refuses an append (`IoError` with
+    errno EDQUOT, as `deedbook.Ledger` does), or with ``on_full="drop_oldest"`` drops the oldest
+    batches; `stats` counts both. Threads may share a store.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class MemoryStore:
     def append(self, data: Buffer, /) -> None:
         """Add an event: at least one byte, in any object with a buffer.
 
-        `TooLargeError` if the event is longer than ``record_bytes_max`` or the store is full.
+        `TooLargeError` if the event is longer than ``record_bytes_max`` or ``max_bytes``; `IoError`
+        with errno EDQUOT if the store is full.
         """
         payload = self._checked(data)
         with self._lock:
@@ -153,17 +155,25 @@ class MemoryStore:
         limit = self._max_bytes
         if limit is None or self._bytes + size <= limit:
             return
-        if not self._drops or size > limit:
+        if size > limit or not self._drops:
             self._rejected += 1
-            raise TooLargeError(
-                f"the store is full: {self._bytes} bytes of at most {limit}, the event has {size}"
-            )
+            raise self._refusal(size, limit)
         while self._bytes + size > limit:
             oldest = next(iter(self._batches))
             records = self._batches[oldest]
             self._dropped_events += len(records.items)
             self._dropped_bytes += records.bytes
             self._drop(oldest)
+
+    def _refusal(self, size: int, limit: int) -> Error:
+        error: Error
+        if size > limit:
+            error = TooLargeError(f"{size} bytes at once, max_bytes={limit}")
+        else:
+            text = f"the store is full: {self._bytes} of max_bytes={limit}, and {size} bytes more"
+            error = IoError(errno.EDQUOT, text)
+        error.durable = "no"
+        return error
 
     def _drop(self, id: str) -> None:
         records = self._batches.pop(id, None)

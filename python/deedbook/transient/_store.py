@@ -93,7 +93,7 @@ class DataStore(Protocol):
     """
 
     def append(self, data: Buffer, /) -> object:
-        """Add an event."""
+        """Add an event. A full store raises `deedbook.IoError` with errno EDQUOT."""
 
     def append_many(self, data: Iterable[Buffer], /) -> object:
         """Add events, in order."""

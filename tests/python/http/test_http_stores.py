@@ -1,14 +1,16 @@
 """Stores of events, and the bodies of their batches, without any network."""
 
 import doctest
+import errno
 import importlib
 import io
 import random
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from deedbook import InvalidArgumentError, TooLargeError
+from deedbook import InvalidArgumentError, IoError, Ledger, TooLargeError
 from deedbook.transient import Batch, BatchBody, DataStore, Envelope, MemoryStore, TransientDB
 from deedbook.transient._body import CHUNK_BYTES
 from http_kinds import events, store_of
@@ -83,13 +85,28 @@ def test_events_that_a_store_refuses() -> None:
 
 def test_a_full_store_refuses_and_counts() -> None:
     store = store_of([b"x" * 10] * 2, max_bytes=25)
-    with pytest.raises(TooLargeError, match="20 bytes of at most 25"):
+    with pytest.raises(IoError, match="20 of max_bytes=25, and 10 bytes more") as refused:
         store.append(b"x" * 10)
+    assert (refused.value.errno, refused.value.durable) == (errno.EDQUOT, "no")
+    with pytest.raises(TooLargeError, match="26 bytes at once, max_bytes=25"):
+        store.append(b"x" * 26)
     stats = store.stats()
-    assert (stats.events, stats.bytes, stats.rejected_events) == (2, 20, 1)
+    assert (stats.events, stats.bytes, stats.rejected_events) == (2, 20, 2)
     assert stats.to_dict()["dropped_events"] == 0
     store.remove(store.fetch().removable)
     store.append(b"x" * 10)
+
+
+def test_full_stores_of_both_kinds_raise_alike(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path, "a", batch_bytes=100, max_bytes=100) as ledger:
+        for store in (MemoryStore(max_bytes=100), ledger):
+            store.append(b"x" * 80)
+            with pytest.raises(IoError, match=r"of max_bytes=100, and 8[08] bytes more") as full:
+                store.append(b"x" * 80)
+            assert (full.value.errno, full.value.durable) == (errno.EDQUOT, "no")
+            with pytest.raises(TooLargeError, match="bytes at once, max_bytes=100") as large:
+                store.append(b"x" * 200)
+            assert large.value.durable == "no"
 
 
 def test_a_full_store_drops_the_oldest_and_counts() -> None:
