@@ -56,7 +56,7 @@ def parts() -> dict[str, list[str]]:
         "stories": [sys.executable, "scripts/stories.py"],
         **tests,
         "others": nextest(f"not ({chosen(all_targets())})"),
-        # An event of 3 GiB, which takes 13 GB of disk.
+        # An event above 4 GiB, which takes 13 GB of disk.
         "large": ["env", "DEEDBOOK_SLOW=1", *nextest(chosen(["process::parts_memory"]))],
         "models": ["make", "models"],
         "c": [*NEXTEST, "--package", "deedbook-capi"],
