@@ -9,6 +9,7 @@ use std::sync::Once;
 use deedbook::book::Options;
 use deedbook::jobs::Transaction;
 use deedbook::ledger;
+use deedbook::nostr::{Check, EventStore, Events, Filter, Include};
 use deedbook::report::Damage;
 use deedbook::wal::segment_name;
 use log::Level;
@@ -16,6 +17,7 @@ use log::Level;
 use crate::support::common;
 use crate::support::formats::{book, subject, views, wal};
 use crate::support::prelude::*;
+use crate::support::store::events::{notes, on_storage};
 use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
@@ -168,6 +170,50 @@ fn verify_and_salvage_log_no_damage() {
         format.repair(&at, MANUAL).unwrap_err();
         assert_eq!(lines(&at), [], "{}", format.name());
     }
+}
+
+/// A store with several damaged pages logs a line for each walk and each query, not for each page.
+#[test]
+fn event_store_logs_first_skipped_damage() {
+    let (disk, at) = place(&book::BOOK, "events");
+    let dir = at.path.join("store");
+    let options = on_storage(Arc::new(disk.clone()));
+    let store = options.open(&dir, Mode::Append).unwrap();
+    store.append_many(&notes(0..20)).unwrap();
+    store.checkpoint().unwrap();
+    let segment = disk.open(&dir.join("data/segments/data.0.seg"), Access::Write).unwrap();
+    for page in [2, 6] {
+        segment.write_at(b"damage", page * 4096 + 70).unwrap();
+    }
+    assert_eq!(lines(&at), []);
+    let once = |damage: &[Damage]| {
+        let logged = lines(&at);
+        assert!(logged.len() == 1 && damage.len() == 2, "{logged:?}, {damage:?}");
+        let (level, line) = &logged[0];
+        assert!(*level == Level::Warn && line.starts_with("damage passed over: "), "{line}");
+        assert!(line.contains(&damage[0].reason), "{line}");
+        let place = format!("(byte {} of {}", damage[0].offset, dir.display());
+        assert!(line.replace(',', "").contains(&place), "{line}");
+    };
+    let reader = options.open(&dir, Mode::Read).unwrap();
+    lines(&at);
+    let walks: [fn(&EventStore) -> Events; 2] = [
+        |store| store.iter(Include::All, OnCorrupt::Skip).unwrap(),
+        |store| store.iter_reverse(Include::All, OnCorrupt::Skip).unwrap(),
+    ];
+    for walk in walks {
+        let mut walk = walk(&reader);
+        assert_eq!(walk.by_ref().map(Result::unwrap).count(), 18);
+        once(walk.damage());
+    }
+    for store in [&reader, &store] {
+        let filters = [Filter::default()];
+        let (found, damage) = store.query_with(&filters, OnCorrupt::Skip, &mut || Ok(())).unwrap();
+        assert_eq!(found.len(), 18);
+        once(&damage);
+    }
+    store.verify(Check::Id).unwrap();
+    assert_eq!(lines(&at), [], "the report lists the damage");
 }
 
 /// A prefix or an end dropped under a cursor is no damage.

@@ -5,6 +5,7 @@ use std::fmt::{self, Debug, Formatter};
 
 use super::handle::EventStore;
 use crate::error::{Error, Result};
+use crate::lines;
 use crate::nostr::bytes::event::{Event, EventRef, Flags, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;
@@ -105,6 +106,13 @@ impl EventStore {
 
 fn stored(location: Location, event: &EventRef<'_>) -> StoredEvent {
     StoredEvent { event: event.to_event(), location, flags: event.flags }
+}
+
+/// Log the first damage that a walk or a query skips; the answer has all of it.
+fn log_first(before: &[Damage], error: impl FnOnce() -> Error) {
+    if before.is_empty() {
+        lines::warn(format_args!("damage passed over: {}", error()));
+    }
 }
 
 /// The damage of a segment's pages with the segment in its reason.
@@ -273,6 +281,7 @@ impl Events {
         if self.on_corrupt == OnCorrupt::Raise {
             return Err(segment.damaged(&damage));
         }
+        log_first(&self.damage, || segment.damaged(&damage));
         self.damage.push(damage.of(segment.header().segment));
         Ok(())
     }
