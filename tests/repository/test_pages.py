@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,60 @@ def test_options_of_the_crate_may_grow() -> None:
         assert len(kept) == 1 == len(re.findall(r"pub struct (?:\w*Options|Retention) ", text)), (
             place
         )
+
+
+NAMING = ["docs/track-record.md", "docs/seeded-bugs.md", "docs/architecture.md", "docs/promises.md"]
+NAMING += ["docs/threats.md", "CONTRIBUTING.md"]
+NAMING += [str(page.relative_to(ROOT)) for page in ROOT.glob("src/*/FORMAT.md")]
+FILE = re.compile(r"[\w./-]+\.(?:rs|pyi?|sh|c|txt|toml|md)")
+PROGRAM = r"(?:lib|capi|book|engine|ledger|nostr|process|python|texts|wal)(?:::\w+)*"
+# A file, then items in it: `src/a.rs` (`b`, `c`), or `src/a.rs`: `b`, `c`.
+ITEMS = re.compile(r"`([\w./-]+)`(?:: | \()(`\w+`(?:, `\w+`)*)")
+KINDS = r"(?:fn|struct|enum|trait|class|def|const|static|type)"
+ITEM = KINDS + r" {0}\b|\b{0}: |\"{0}\"|derive.*\b(?i:{0})\b"
+
+
+@cache
+def functions(program: str) -> set[str]:
+    """The functions in a folder or a file of tests."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    folders = importlib.import_module("conformance").FOLDERS
+    first, *rest = program.split("::")
+    top = ROOT.joinpath(folders.get(first, f"tests/{first}"), *rest)
+    files = [*top.parent.glob(f"{top.name}.rs"), *top.rglob("*.rs"), *top.rglob("test_*.py")]
+    return {name for file in files for name in re.findall(r"(?:fn|def) (\w+)", file.read_text())}
+
+
+def lacking(page: str, text: str) -> list[str]:
+    """The files, items and tests that a page names, and the repository lacks."""
+    python = {file.name: file.read_text() for file in ROOT.glob("tests/**/test_*.py")}
+    is_list = page in NAMING[:2]
+    wrong = []
+    for code in re.findall(r"`([^`\n]+)`", text):
+        file, _, test = code.partition("::")
+        is_wrong = False
+        if FILE.fullmatch(file) and test:
+            is_wrong = f"def {test}(" not in python.get(file, "")
+        elif FILE.fullmatch(file):
+            is_wrong = ("/" in file or is_list) and not (ROOT / file).is_file()
+        elif is_list and (named := re.fullmatch(rf"({PROGRAM})(?: |::)([\w:]*_.*)", code)):
+            tests = re.sub(r"\[.*\]|\(by \d+\)|\w+::", "", named[2]).split()
+            is_wrong = not functions(named[1]).issuperset(tests)
+        wrong += [code] * is_wrong
+    for file, names in ITEMS.findall(text):
+        source = (ROOT / file).read_text() if (ROOT / file).is_file() else ""
+        items = re.findall(r"\w+", names) if source else []
+        wrong += [f"{file}: {each}" for each in items if not re.search(ITEM.format(each), source)]
+    return wrong
+
+
+@pytest.mark.parametrize("page", NAMING)
+def test_files_items_and_tests_that_pages_name_exist(page: str) -> None:
+    assert lacking(page, (ROOT / page).read_text()) == []
+
+
+def test_a_page_with_a_wrong_name_fails() -> None:
+    wrong = ["src/log/no.rs", "test_pages.py::test_no", "engine::log no_test", "lib::log::no_test"]
+    wrong += ["src/lines.rs: locked_no"]
+    text = " ".join(f"`{code}`" for code in wrong[:-1]) + " `src/lines.rs` (`locked`, `locked_no`)"
+    assert lacking(NAMING[0], text) == wrong
