@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import count
 from typing import Any, Final
 
 from deedbook._errors import InvalidArgumentError, MissingError
@@ -163,7 +162,7 @@ def publish(store: Store, root: str, timeout: float) -> int | None:
     """
     catalog = Catalog(root, timeout=timeout)
     log = name_below(store, catalog.url)
-    for _ in count():
+    while True:
         manifest, version = load(store)
         numbers = [piece.entry for piece in manifest.pieces if piece.entry is not None]
         last = max(numbers, default=None)
@@ -178,7 +177,6 @@ def publish(store: Store, root: str, timeout: float) -> int | None:
             store.replace(MANIFEST, claimed.encode(), version)
         except Conflict:
             continue
-    return None
 
 
 def name_below(store: Store, root: str) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import queue
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from deedbook._errors import (
@@ -39,6 +41,7 @@ except ImportError as missing:
         "archives need obstore: pip install 'deedbook[s3]'", name=missing.name
     ) from missing
 
+_T = TypeVar("_T")
 SCHEMES: Final = ("s3", "gs", "az", "file")
 TIMEOUT_SECONDS: Final = 120.0
 """The limit of a request together with the repeats."""
@@ -128,7 +131,8 @@ class Store:
     def size(self, name: str) -> int | None:
         """Bytes of an object; None without the object."""
         try:
-            return int(obstore.head(self._store, self._prefix + name)["size"])
+            found = _waiting(lambda: obstore.head(self._store, self._prefix + name))
+            return int(found["size"])
         except FileNotFoundError:
             return None
         except _FAILURES as error:
@@ -137,17 +141,23 @@ class Store:
     def get(self, name: str) -> tuple[bytes, Version]:
         """An object, and its version for `replace`. Raises `MissingError`."""
         try:
-            found = obstore.get(self._store, self._prefix + name)
-            version = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
-            known = {name: value for name, value in version.items() if value is not None}
-            return bytes(found.bytes()), known
+            found, data = _waiting(lambda: self._get(name))
+            version = {"e_tag": found["e_tag"], "version": found["version"]}
+            return data, {key: value for key, value in version.items() if value is not None}
         except _FAILURES as error:
             raise self._failed("read", name, error) from None
+
+    def _get(self, name: str) -> tuple[Any, bytes]:
+        found = obstore.get(self._store, self._prefix + name)
+        return found.meta, bytes(found.bytes())
 
     def range(self, name: str, start: int, end: int) -> bytes:
         """The bytes ``start..end`` of an object. Raises `MissingError`."""
         try:
-            return bytes(obstore.get_range(self._store, self._prefix + name, start=start, end=end))
+            key = self._prefix + name
+            return bytes(
+                _waiting(lambda: obstore.get_range(self._store, key, start=start, end=end))
+            )
         except _FAILURES as error:
             raise self._failed("read", name, error) from None
 
@@ -167,7 +177,9 @@ class Store:
         """The objects below a folder with their sizes; only names greater than ``after``."""
         try:
             offset = None if after is None else self._prefix + after
-            for page in obstore.list(self._store, self._prefix + folder, offset=offset):
+            key = self._prefix + folder
+            pages = _waiting(lambda: list(obstore.list(self._store, key, offset=offset)))
+            for page in pages:
                 yield from ((one["path"].removeprefix(self._prefix), one["size"]) for one in page)
         except _FAILURES as error:
             raise self._failed("list", folder, error) from None
@@ -183,7 +195,7 @@ class Store:
     def _put(self, name: str, data: bytes | Path, mode: Any) -> bool:
         key, is_file = self._prefix + name, isinstance(data, Path)
         try:
-            obstore.put(self._store, key, data, mode=mode, use_multipart=is_file)
+            _waiting(lambda: obstore.put(self._store, key, data, mode=mode, use_multipart=is_file))
         except AlreadyExistsError:
             return False
         except _FAILURES as error:
@@ -203,8 +215,9 @@ class Store:
             self._replace_file(self._folder, name, data, version)
             return
         mode: Any = "create" if version is None else version
+        key = self._prefix + name
         try:
-            obstore.put(self._store, self._prefix + name, data, mode=mode, use_multipart=False)
+            _waiting(lambda: obstore.put(self._store, key, data, mode=mode, use_multipart=False))
         except (AlreadyExistsError, PreconditionError):
             raise Conflict from None
         except FileNotFoundError:  # the answer of S3 if the object went in between
@@ -237,6 +250,26 @@ class Store:
             made = IoError(f"{doing} {place}: {_reason(error)}")
         made.path = place
         return made
+
+
+def _waiting(call: Callable[[], _T]) -> _T:
+    """The result of a call of the library. Ctrl-C ends the wait at once, not the request."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    done: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((call(), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    # At the exit of the process, nobody waits for a daemon.
+    threading.Thread(target=run, name="deedbook-archive", daemon=True).start()
+    value, error = done.get()
+    if error is not None:
+        raise error
+    return cast("_T", value)
 
 
 def _is_http_allowed(scheme: str) -> bool:

@@ -387,11 +387,11 @@ def test_bad_urls_are_refused_without_their_secrets(url: str, path: Path) -> Non
 
 def test_writer_appends_during_uploads(path: Path, url: str, tmp_path: Path) -> None:
     script = (
-        "import sys, deedbook\n"
+        "import sys, time, deedbook\n"
         f"with deedbook.Wal.open(sys.argv[1], 'a', segment_bytes={SEGMENT}) as wal:\n"
         "    while True:\n"
         "        wal.append_many(b'%d' % n * 20 for n in range(50)); wal.sync()\n"
-        "        print(wal.end, flush=True)\n"
+        "        print(wal.end, flush=True); time.sleep(0.02)\n"
     )
     command = [sys.executable, "-c", script, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:

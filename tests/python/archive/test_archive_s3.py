@@ -1,6 +1,7 @@
 """Archives at a real S3 server that fails, stalls, loses answers and throttles; killed uploads."""
 
 import logging
+import os
 import signal
 import subprocess
 import threading
@@ -111,6 +112,25 @@ def test_long_files_go_up_in_parts(
     (tmp_path / "store").mkdir()
     archive.upload(log, (tmp_path / "store").as_uri())
     check(log, (tmp_path / "store").as_uri(), tmp_path / "again")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_a_stalled_upload_at_once(number: int, gate: Gate, log: Path, url: str) -> None:
+    arrived = threading.Event()
+
+    def behave(request: Request) -> Behaviour:
+        if request.method != "PUT":
+            return "ok"
+        arrived.set()
+        return "stall"
+
+    gate.behave = behave
+    with subprocess.Popen(command("archive", log, url), stderr=subprocess.PIPE) as process:
+        assert arrived.wait(30)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=15)
+    assert process.returncode == 128 + number and said.count(b"\n") == 1
 
 
 REASONS = {
