@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::locks::{Condvar, Mutex, Patience, PoisonError, lock, yield_now};
+use crate::ground::locks::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::ground::locks::{Condvar, Mutex, Patience, PoisonError, lock, yield_now};
 
 use crate::error::{Durable, Error, ErrorKind, Result};
 

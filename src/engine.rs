@@ -3,7 +3,7 @@
 //!
 //! Only with the crate feature `sim`, and no part of the public interface: it changes at any time.
 
-pub use crate::checksum::Sum;
+pub use crate::ground::checksum::Sum;
 pub use crate::log::{
     Batch, Common, Cursor, Extent, Findings, Follow, Format, FrameOf, Inspected, Known, Log, Place,
     Reverse, Space, base_of_tail, check, check_rest, create_copy, find_end, repair, salvage,

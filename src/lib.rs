@@ -130,12 +130,10 @@
 #![warn(clippy::missing_errors_doc)]
 
 #[macro_use]
-mod seeded;
+mod ground;
 
-mod background;
 mod backup;
 pub mod book;
-mod checksum;
 #[cfg(feature = "arrow")]
 mod columns;
 mod commit;
@@ -146,28 +144,22 @@ mod durability;
 #[allow(clippy::missing_errors_doc)]
 pub mod engine;
 mod error;
-mod interrupt;
 pub mod jobs;
 pub mod ledger;
 #[cfg(test)]
 mod linear;
-mod lines;
-mod locks;
 #[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod log;
 mod mode;
 #[cfg(feature = "nostr")]
 pub mod nostr;
-mod range;
 pub mod report;
 mod retention;
 mod saving;
 #[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod scan;
-mod setters;
 #[allow(clippy::missing_errors_doc)] // The engine is not public.
 mod sidecar;
-mod slice;
 #[allow(clippy::missing_errors_doc)] // The traits of storages are not documented.
 pub mod storage;
 mod transaction;

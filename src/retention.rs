@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::setters::setters;
+use crate::ground::setters::setters;
 
 /// Rules for dropping the beginning of a log, in whole pieces: segments of a write-ahead log,
 /// epochs of a pier. Each rule allows more drops; consumers allow fewer.

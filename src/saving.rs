@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::{part, part_mut};
+use crate::ground::slice::{part, part_mut};
 use crate::storage::{File, Storage, above, end_of_data, read_full, sync_dir, write_full};
 
 const COPY_BYTES: usize = 1 << 20;

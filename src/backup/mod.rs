@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::book::format::BookFormat;
 use crate::detect::Kind;
 use crate::error::{Error, Result};
-use crate::interrupt::asking;
+use crate::ground::interrupt::asking;
 use crate::log::Place;
 use crate::storage::{Storage, above, located};
 use crate::wal::format::WalFormat;

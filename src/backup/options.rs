@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::setters::setters;
+use crate::ground::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 

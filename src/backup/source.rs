@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
+use crate::ground::interrupt;
 use crate::log::base_of_tail;
 use crate::sidecar::{LOCK_NAME, note};
 use crate::storage::{Access, LockAttempt, Storage, names_in};

@@ -23,12 +23,12 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::lock;
+use crate::ground::locks::lock;
+use crate::ground::slice::part;
 use crate::log::{Log, Repair, RepairReport, Wanted, facade};
 use crate::mode::Mode;
 use crate::scan::Step;
 use crate::scan::framing::{Frame as _, Framing as _};
-use crate::slice::part;
 pub(crate) use layouts::codec::Codec;
 use names::FORMAT;
 

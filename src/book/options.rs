@@ -8,9 +8,9 @@ use super::layouts::{Layout, MUG_BYTES};
 use super::names::FORMAT;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::setters::setters;
 use crate::log::{Common, log_options};
 use crate::mode::Recovery;
-use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 

@@ -4,8 +4,8 @@ use std::ops::RangeBounds;
 
 use super::{Book, Cursor, Deed, Follow, Iter, Options, Reverse};
 use crate::error::{ErrorKind, Result};
+use crate::ground::range::ends;
 use crate::log::{Bookmark, Log, Split, bytes_of};
-use crate::range::ends;
 use crate::scan::OnCorrupt;
 
 /// The first event of a range, and the event after its last one.

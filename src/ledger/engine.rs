@@ -9,8 +9,8 @@ use super::format::LedgerFormat;
 use super::limits::kept_limit;
 use super::options::Options;
 use super::record::Record;
-use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32_more;
 #[cfg(feature = "arrow")]
 use crate::log::{Column, Value};
 use crate::log::{Common, Format, Inspected, Place};

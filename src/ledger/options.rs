@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::codec::{FORMAT, RECORD_BYTES_MAX, RECORD_BYTES_WRITTEN};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::setters::setters;
+use crate::ground::setters::setters;
 use crate::storage::{Disk, Storage};
 
 /// Makes the bytes before or after the records of a file, each time a reader is made.

@@ -19,11 +19,11 @@ use super::offline::contents::Contents;
 use super::offline::files::FileInfo;
 use super::options::{OnCorrupt, Options};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::{part, part_mut};
 use crate::log::{Repair, RepairReport};
 use crate::saving::save_tail;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::Loss;
-use crate::slice::{part, part_mut};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, move_to, read_full, write_full};
 

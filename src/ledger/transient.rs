@@ -10,7 +10,7 @@ use super::fetch::fetched::{DataResult, Removable};
 use super::fetch::reader::LedgerReader;
 use super::store::LedgerStore;
 use crate::error::Result;
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
 use crate::scan::framing::Framing as _;
 
 /// Keeps records until they were sent. All calls take `&self`, and any thread may make them. A

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
 use crate::sidecar::Index;
 
 /// A place known to lie between records.

@@ -11,8 +11,8 @@ use super::space::{Beyond, Files, Place, Space};
 use super::stats::Counters;
 use crate::commit::GroupCommit;
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::Mutex;
-use crate::locks::atomic::{AtomicBool, AtomicU64};
+use crate::ground::locks::Mutex;
+use crate::ground::locks::atomic::{AtomicBool, AtomicU64};
 #[cfg(feature = "arrow")]
 use crate::log::arrow::{Column, Value};
 use crate::log::extent::Extent;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
-use crate::lines;
+use crate::ground::lines;
 use crate::log::format::Format;
 use crate::scan::Damage;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::lines;
-use crate::locks::atomic::{AtomicU64, Ordering};
+use crate::ground::lines;
+use crate::ground::locks::atomic::{AtomicU64, Ordering};
 
 /// Buckets of latencies: less than 2, 4, 8 ... microseconds, the last one without an upper bound.
 const BUCKETS: usize = 32;

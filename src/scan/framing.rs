@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use crate::checksum::Sum;
 use crate::error::Result;
-use crate::slice::{part, part_mut, u64_at};
+use crate::ground::checksum::Sum;
+use crate::ground::slice::{part, part_mut, u64_at};
 
 /// The result of a format's parser at the start of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ pub mod toy;
 
 use std::io;
 
-use crate::slice::{part, part_mut};
+use crate::ground::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
 pub use damage::{Damage, OnCorrupt, Verdict};

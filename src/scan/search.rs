@@ -2,9 +2,9 @@
 
 use std::io;
 
+use crate::ground::slice::{part, part_mut};
 use crate::scan::framing::{Framing, FramingExt};
 use crate::scan::{Bad, Step, trailer_fits};
-use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
 /// The first read of a search, which most often finds a record close by. Each further read is twice

@@ -6,10 +6,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::checksum::Sum;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::Sum;
+use crate::ground::slice::{part, u32_at, u64_at};
 use crate::scan::framing::{Bad, Frame, Framing, Shape, Step, SumAt};
-use crate::slice::{part, u32_at, u64_at};
 
 const TAG_BYTES: u64 = 4;
 const HEAD_BYTES: usize = 12;

@@ -16,9 +16,9 @@
 use std::path::Path;
 
 use super::{PRIVATE_MODE, is_absence};
-use crate::checksum::crc32;
 use crate::error::{Error, Result};
-use crate::slice::part;
+use crate::ground::checksum::crc32;
+use crate::ground::slice::part;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, FileId, Storage, read_full, replace};
 

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::dir::PRIVATE_MODE;
-use crate::checksum::{crc32, crc32_more};
-use crate::lines;
+use crate::ground::checksum::{crc32, crc32_more};
+use crate::ground::lines;
 use crate::storage::{Access, File, Storage, read_full, write_full};
 
 pub(super) const INDEX_NAME: &str = "index";

@@ -7,7 +7,7 @@ use std::{fmt, io};
 
 use super::dir::PRIVATE_MODE;
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::Check;
+use crate::ground::interrupt::Check;
 use crate::storage::{Access, LockAttempt, LockGuard, Storage};
 
 /// The file that is locked.

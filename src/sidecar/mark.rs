@@ -17,8 +17,8 @@ use std::io;
 use std::path::Path;
 
 use super::dir::PRIVATE_MODE;
-use crate::checksum::crc32;
-use crate::slice::part;
+use crate::ground::checksum::crc32;
+use crate::ground::slice::part;
 use crate::storage::{Access, File, FileId, Storage, read_full, replace, write_full};
 
 pub(super) const MARK_NAME: &str = "mark";

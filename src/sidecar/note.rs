@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::dir::PRIVATE_MODE;
-use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, SMALL_BYTES_MAX, Storage, read_full, replace};
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::{File, FileId};
 use crate::error::Closed;
-use crate::locks::{PoisonError, RwLock};
+use crate::ground::locks::{PoisonError, RwLock};
 
 /// An open file until it is closed: then each call fails with [`Closed`].
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Access, File, FileId, LockAttempt, LockGuard, Storage};
-use crate::slice::{part, part_mut};
+use crate::ground::slice::{part, part_mut};
 
 /// Files in memory. Clones share the same files.
 #[derive(Clone, Debug, Default)]

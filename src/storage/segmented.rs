@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
 use crate::storage::{Access, File, HeldDir, Storage};
 
 /// The most segments open at a time. Unsynced segments stay open, so the limit holds for them, too.

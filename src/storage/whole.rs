@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::{File, Storage};
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt;
-use crate::slice::{part, part_mut};
+use crate::ground::interrupt;
+use crate::ground::slice::{part, part_mut};
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are checked.
 pub const READ_BYTES: usize = 256 << 10;

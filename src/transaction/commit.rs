@@ -4,7 +4,7 @@ use super::desk::{Committed, Desk, Part, Transaction, TransactionId};
 use super::intent::Intent;
 use super::staging::in_order;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::storage::sync_dir;
 
 const GIVE_UP: &str = "a commit had begun and cannot be brought to its end; deedbook vacuum \

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use super::desk::{Desk, Part, StagingLock, check_job};
 use super::intent::Intent;
-use crate::checksum::crc32_more;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ground::checksum::crc32_more;
 use crate::saving::{make_dir, refuse_link};
 use crate::sidecar::{PRIVATE_MODE, is_absence, lock_within, make_sidecar, refuse_linked};
 use crate::storage::segmented::remove;

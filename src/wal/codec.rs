@@ -10,11 +10,11 @@
 
 use std::ffi::OsStr;
 
-use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ground::checksum::Sum;
+use crate::ground::slice::{part, u32_at};
 use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
-use crate::slice::{part, u32_at};
 
 /// Name of the format in errors.
 pub const FORMAT: &str = "wal";

@@ -10,8 +10,8 @@ use super::inspect::Look;
 use super::options::{Layout, Options};
 use super::proof::check_size_is_proved;
 use super::record::Record;
-use crate::checksum::crc32c_more;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32c_more;
 #[cfg(feature = "arrow")]
 use crate::log::{Column, Value};
 use crate::log::{Common, Done, Format, Inspected, Place, Shared, base_of_tail};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::codec::Codec;
 use super::options::Layout;
-use crate::locks::atomic::AtomicU64;
+use crate::ground::locks::atomic::AtomicU64;
 
 /// The format of a write-ahead log, as the parameter of the types that walk over logs: `Cursor<WalFormat>`.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::codec::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::part_mut;
+use crate::ground::slice::part_mut;
 
 const PACK_MAGIC: &[u8; 4] = b"DBPK";
 

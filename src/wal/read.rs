@@ -5,8 +5,8 @@ use std::ops::RangeBounds;
 use super::format::WalFormat;
 use super::{Cursor, Follow, Iter, Lsn, Options, Record, Reverse, Wal};
 use crate::error::{ErrorKind, Result};
+use crate::ground::range::ends;
 use crate::log::{Bookmark, Log, PayloadReader, Split};
-use crate::range::ends;
 use crate::scan::OnCorrupt;
 
 /// The bytes at which a range of records begins and ends.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::source::unusable;
 use super::{Copier, Step, Stop, open_source, same_part};
 use crate::error::{Error, ErrorKind};
-use crate::slice::part;
+use crate::ground::slice::part;
 use crate::storage::Access;
 
 /// The comparison covers this many bytes before the durable end of the backup's file.

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use super::source::{is_dir, is_file, read_small, sorted_names, unusable};
 use super::target::Target;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::{part, part_mut};
 use crate::sidecar::{PRIVATE_MODE, SIDECAR_NAME};
-use crate::slice::{part, part_mut};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, File, Storage, above, read_full, write_full};
 

@@ -7,7 +7,7 @@ use crate::book::format::BookFormat;
 use crate::book::{Book, Layout, Meta, Options};
 use crate::durability::Durability;
 use crate::error::{ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::log::{Format as _, Inspected, SalvageReport, Stub};
 
 /// Stands for a lost deed: the noun `0`, with its mug.

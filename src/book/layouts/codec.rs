@@ -12,11 +12,11 @@
 
 use crate::book::layouts::{HEAD_BYTES, Layout, MUG_BYTES, TRAILER_BYTES};
 use crate::book::names::FORMAT;
-use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ground::checksum::Sum;
+use crate::ground::slice::{part, there, u32_at, u64_at};
 use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
-use crate::slice::{part, there, u32_at, u64_at};
 
 /// `let_d` is not 0, so of the zeros after the last other byte at most 7 belong to a deed.
 const TRAILING_ZEROS_MAX: u64 = TRAILER_BYTES as u64 - 1;

@@ -10,12 +10,12 @@ use crate::book::names::FORMAT;
 use crate::book::slots::committed::{begins_at, read_slots};
 use crate::book::slots::{DEEDS_AT, Slot, newest_first};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::{part, there, u64_at};
 use crate::log::{Findings, Seal};
 use crate::scan::framing::FramingExt as _;
 use crate::scan::search::find_intact;
 use crate::scan::{Damage, Scanned, Scanner, Verdict};
 use crate::sidecar::Mark;
-use crate::slice::{part, there, u64_at};
 use crate::storage::{File, read_full, write_full};
 
 /// A header as found.

@@ -8,7 +8,7 @@
 
 use crate::book::names::FORMAT;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::{u32_at, u64_at};
+use crate::ground::slice::{u32_at, u64_at};
 
 /// "BOOK" as an integer; on disk `4B 4F 4F 42`.
 pub const MAGIC: u32 = 0x424F_4F4B;

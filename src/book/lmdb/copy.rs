@@ -7,12 +7,12 @@ use super::read::{Environment, Take};
 use super::write::Writer;
 use crate::book::copying::convert::{is_long, of_source};
 use crate::book::{Batch, Book, JamReader, Meta};
-use crate::checksum::{crc32, crc32_more};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::{crc32, crc32_more};
+use crate::ground::slice::part;
 use crate::log::PART_BYTES;
 use crate::scan::OnCorrupt;
 use crate::scan::framing::Frame as _;
-use crate::slice::part;
 
 /// Events are written and synced so many bytes at a time.
 const BATCH_BYTES: usize = 8 << 20;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::place::{Leg, Plan};
 use crate::error::{Error, ErrorKind, Result};
-use crate::setters::setters;
+use crate::ground::setters::setters;
 
 /// The options of a migration from LMDB to books, or back.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result, grouped};
-use crate::slice::{there, u32_at, u64_at};
+use crate::ground::slice::{there, u32_at, u64_at};
 use crate::storage::{File, read_full};
 
 const META_PAGE_BYTES: usize = 16 + 136;

@@ -12,7 +12,7 @@ use super::walk::{self, Use};
 use super::{DATA_NAME, EVENTS, LMDB, META};
 use crate::book::Meta;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::u32_at;
+use crate::ground::slice::u32_at;
 use crate::storage::{Access, Disk, File, Storage};
 
 /// Bytes of the mug before the jam.

@@ -16,7 +16,7 @@ use std::path::Path;
 use super::pages::{Pages, Tree};
 use super::{EVENTS, META};
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::{u32_at, u64_at};
+use crate::ground::slice::{u32_at, u64_at};
 use crate::storage::{File, read_full};
 
 const HEAD_BYTES: usize = 16;

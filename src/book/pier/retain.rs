@@ -19,7 +19,7 @@ use super::part::OpenEpoch;
 use super::publish::{Epochs, remove_begun};
 use super::{Epoch, FORMAT, LOG_NAME, Pier, Shared, ends_of};
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::locks::lock;
+use crate::ground::locks::lock;
 use crate::mode::Mode;
 use crate::retention::Retention;
 use crate::sidecar::{CONSUMERS_WAIT, Consumers, check_name};

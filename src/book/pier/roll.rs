@@ -21,7 +21,7 @@ use crate::book::meta;
 use crate::book::names::LOG_NAME;
 use crate::book::{Layout, META_NAME, Options};
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::lock;
+use crate::ground::locks::lock;
 use crate::mode::Mode;
 use crate::saving::{make_dir, refuse_link};
 use crate::sidecar::{PRIVATE_MODE, sidecar_dir};

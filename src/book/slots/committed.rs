@@ -8,13 +8,13 @@ use std::io;
 
 use crate::book::layouts::codec::Codec;
 use crate::book::slots::{DEEDS_AT, SLOT_BYTES, SLOTS_AT, Slot, newest_first};
-use crate::checksum::crc32_more;
-use crate::locks::{Mutex, lock};
+use crate::ground::checksum::crc32_more;
+use crate::ground::locks::{Mutex, lock};
+use crate::ground::slice::part;
 use crate::log::Extent;
 use crate::scan::framing::{Framing as _, FramingExt as _};
 use crate::scan::search::find_intact;
 use crate::scan::{Scanned, Scanner};
-use crate::slice::part;
 use crate::storage::{File, read_full, sum_of};
 
 /// The highest limit that may be set.

@@ -7,7 +7,7 @@ use super::committed::{Boundary, Committed, Followed, Held, committed, deed_foll
 use crate::book::format::BookFormat;
 use crate::book::layouts::codec::Codec;
 use crate::book::slots::{DEEDS_AT, Slot};
-use crate::checksum::crc32_more;
+use crate::ground::checksum::crc32_more;
 use crate::log::{Beyond, Findings, Format as _, Known, Space, anchored, find_end};
 use crate::mode::Depth;
 use crate::scan::{Damage, Verdict};

@@ -19,8 +19,8 @@ pub(super) mod find_end;
 pub(super) mod writer;
 
 use super::layouts::packed::{MAGIC, VERSION};
-use crate::checksum::crc32;
-use crate::slice::{part, u32_at, u64_at};
+use crate::ground::checksum::crc32;
+use crate::ground::slice::{part, u32_at, u64_at};
 
 /// Size of a slot.
 pub const SLOT_BYTES: usize = 48;

@@ -12,9 +12,9 @@ use super::committed::{Followed, end_by_slots, read_slots, sum_more};
 use crate::book::layouts::codec::Codec;
 use crate::book::layouts::header::unreadable;
 use crate::book::slots::{SLOTS_AT, Slot, is_after, newest_first};
-use crate::checksum::crc32_more;
 use crate::error::Result;
-use crate::locks::{Mutex, lock};
+use crate::ground::checksum::crc32_more;
+use crate::ground::locks::{Mutex, lock};
 use crate::log::{Extent, Seal};
 use crate::storage::{File, write_full};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{Directory, Gate, counter, is_full};
 use crate::error::{Error, Result};
-use crate::lines;
-use crate::locks::atomic::Ordering;
+use crate::ground::lines;
+use crate::ground::locks::atomic::Ordering;
 use crate::storage::{Access, sync_dir};
 
 impl Directory {

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::sidecar::{Found, Note, PRIVATE_MODE, is_missing, with_sum};
 use crate::storage::{Storage, replace_through};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::Finished;
 use crate::error::{Error, Result};
+use crate::ground::locks::Mutex;
 use crate::ledger::codec::{Codec, FORMAT};
 use crate::ledger::format::LedgerFormat;
 use crate::ledger::options::{OnCorrupt, Options};
-use crate::locks::Mutex;
 use crate::log::{Cursor, Evidence, Format, Range, Source, Space, begins_beyond_limit, verdict};
 use crate::mode::Depth;
 use crate::scan::framing::Frame;

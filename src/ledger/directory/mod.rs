@@ -18,8 +18,8 @@ use super::codec::{FORMAT, QUARANTINE_NAME, file_index, file_name, file_parts};
 use super::limits::known_limit;
 use super::options::{Options, check_base};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines::{self, Held};
-use crate::locks::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::ground::lines::{self, Held};
+use crate::ground::locks::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::saving::{make_dir, make_own_dir, refuse_link, sync_above, sync_names};
 use crate::sidecar::{
     PRIVATE_MODE, Settings, lock_within, make_sidecar, refuse_other_format, sidecar_dir,

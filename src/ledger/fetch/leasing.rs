@@ -4,10 +4,10 @@ use std::io;
 
 use super::fetched::Removable;
 use crate::error::{Error, Result};
+use crate::ground::lines::{self, Locked, locked};
 use crate::ledger::directory::lease::Lease;
 use crate::ledger::directory::{Finished, Gate, is_full, is_no_file};
 use crate::ledger::store::Shared;
-use crate::lines::{self, Locked, locked};
 
 impl Shared {
     fn lease(&self) -> Locked<'_, Option<Lease>> {

@@ -12,7 +12,7 @@ use super::options::OnCorrupt;
 use super::store::{LedgerStore, Shared};
 use crate::durability::Durability;
 use crate::error::Result;
-use crate::lines;
+use crate::ground::lines;
 use fetched::{DataResult, Removable};
 use reader::{Around, LedgerReader};
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::walk::{Payloads, Walk, changed, fail};
 use crate::error::{Error, Result};
+use crate::ground::slice::{part, part_mut};
 use crate::ledger::codec::Frame;
 use crate::ledger::directory::Finished;
 use crate::ledger::directory::look::Seen;
 use crate::scan::framing::Frame as _;
 use crate::scan::{Damage, Verdict};
-use crate::slice::{part, part_mut};
 
 /// The bytes around the records of a body.
 #[derive(Clone, Debug, Default)]

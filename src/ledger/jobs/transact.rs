@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ground::lines;
 use crate::ledger::codec::{Codec, FORMAT, RECORD_BYTES_LIMIT};
 use crate::ledger::directory::{Directory, Gate, is_no_file};
 use crate::ledger::store::{LedgerStore, Shared};
-use crate::lines;
 use crate::log::StagedReader;
 use crate::saving::{make_own_dir, sync_names};
 use crate::sidecar::{PRIVATE_MODE, lock_within};

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::slice::{part, part_mut};
+use crate::ground::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 const PIECE_BYTES: usize = 64 << 10;

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 use super::json::{Fault, Scanner, Unexpected};
 use crate::error::{Error, Result};
+use crate::ground::slice::part;
 use crate::ledger::codec::{FORMAT, file_name};
-use crate::slice::part;
 use crate::storage::Storage;
 
 const SENT_AT: &[u8] = b"],\"sentAt\":\"";

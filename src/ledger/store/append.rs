@@ -8,14 +8,14 @@ use std::io;
 use super::state::{Active, State};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::ground::lines::{self, try_locked};
+use crate::ground::slice::{part, u32_at};
 use crate::ledger::Batch;
 use crate::ledger::codec::{FORMAT, HEADER_BYTES, WRITE_BYTES};
 use crate::ledger::directory::Created;
 use crate::ledger::record::Position;
 use crate::ledger::store::{LedgerStore, Shared};
-use crate::lines::{self, try_locked};
 use crate::scan::framing::Framing;
-use crate::slice::{part, u32_at};
 use crate::storage::File;
 
 /// A write of this size takes no further record.

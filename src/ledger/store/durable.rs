@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::append::Appended;
-use crate::background;
 use crate::durability::Durability;
 use crate::error::{Durable, Error, Result};
+use crate::ground::background;
+use crate::ground::lines;
+use crate::ground::locks::atomic::Ordering;
 use crate::ledger::codec::FORMAT;
 use crate::ledger::store::{LedgerStore, Shared};
-use crate::lines;
-use crate::locks::atomic::Ordering;
 use crate::storage::File;
 
 /// The most finished files that wait for a sync. Each is held open, and takes space even after

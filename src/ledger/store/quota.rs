@@ -8,11 +8,11 @@ use super::Shared;
 use super::state::{Held, State};
 use crate::durability::Durability;
 use crate::error::{Durable, Error, ErrorKind, Result, grouped};
+use crate::ground::lines;
 use crate::ledger::codec::FORMAT;
 use crate::ledger::directory::look::{Looking, look};
 use crate::ledger::directory::{Away, Gate};
 use crate::ledger::options::WhenFull;
-use crate::lines;
 use crate::storage::{Access, FileId};
 
 /// Count again after this time: other stores append, and send, too.

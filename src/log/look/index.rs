@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::lines;
-use crate::locks::Mutex;
+use crate::ground::lines;
+use crate::ground::locks::Mutex;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::look::walk::blocks_by_lengths;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::asking;
+use crate::ground::interrupt::asking;
 use crate::log::format::{Format, Inspected};
 use crate::log::options::Common;
 use crate::log::space::Place;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::asking;
+use crate::ground::interrupt::asking;
 use crate::log::Log;
 use crate::log::format::{Format, Inspected};
 use crate::log::look::conclude::loss;

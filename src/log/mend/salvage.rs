@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::asking;
+use crate::ground::interrupt::asking;
 use crate::log::Log;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, FrameOf, Inspected, TagOf};

@@ -10,8 +10,8 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::asking;
-use crate::locks::lock;
+use crate::ground::interrupt::asking;
+use crate::ground::locks::lock;
 use crate::log::Log;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected};
 use crate::log::look::conclude::{is_of_another_file, loss};

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{ErrorKind, Result};
-use crate::locks::atomic::Ordering;
-use crate::locks::lock;
+use crate::ground::locks::atomic::Ordering;
+use crate::ground::locks::lock;
 use crate::log::Log;
 use crate::log::format::Format;
 use crate::log::look::inspect::{READER_TRIES, patiently};

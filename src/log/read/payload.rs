@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::{part, part_mut};
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::{Log, Shared};
 use crate::scan::framing::{Frame, Framing, FramingExt, Shape};
 use crate::scan::{Step, Stop};
-use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 /// Reads a record's payload in parts. The reader compares the checksum before it returns the last

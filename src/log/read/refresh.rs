@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::atomic::Ordering;
-use crate::locks::lock;
+use crate::ground::locks::atomic::Ordering;
+use crate::ground::locks::lock;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::look::find_end::end_of;

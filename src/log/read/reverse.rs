@@ -4,14 +4,14 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::locks::atomic::Ordering;
+use crate::ground::locks::atomic::Ordering;
+use crate::ground::slice::part;
 use crate::log::format::{Format, Stepped};
 use crate::log::notice;
 use crate::log::read::cursor::Range;
 use crate::log::{Log, Shared};
 use crate::scan::framing::Frame;
 use crate::scan::{Damage, OnCorrupt};
-use crate::slice::part;
 use crate::storage::File;
 
 /// Walks backwards. Holds one block of the index with all records in memory. Gives the records

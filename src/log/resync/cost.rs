@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::locks::Mutex;
+use crate::ground::locks::Mutex;
 use crate::scan::search::Budget;
 use crate::scan::toy::Toy;
 use crate::scan::{Scanned, Scanner};

@@ -6,11 +6,11 @@ use std::io;
 use std::sync::Arc;
 
 use super::trailers::Trailers;
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
+use crate::ground::slice::{part, part_mut};
 use crate::scan::Scanner;
 use crate::scan::framing::Framing;
 use crate::scan::search::Budget;
-use crate::slice::{part, part_mut};
 use crate::storage::end_of_data;
 use crate::storage::{File, FileId, read_full};
 

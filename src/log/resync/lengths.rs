@@ -4,9 +4,9 @@ use std::io;
 
 use super::search::{Search, Stretch};
 use super::trailers::Trailers;
+use crate::ground::slice::{part, part_mut};
 use crate::scan::framing::{Framing, FramingExt, HEAD_BYTES_MAX, TRAILER_BYTES_MAX};
 use crate::scan::{Scanned, Scanner};
-use crate::slice::{part, part_mut};
 use crate::storage::read_full;
 
 /// How far a length that leads back to the damage is looked for.

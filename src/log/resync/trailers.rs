@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use crate::ground::slice::{part, part_mut};
 use crate::scan::framing::{Framing, FramingExt};
 use crate::scan::search::Budget;
-use crate::slice::{part, part_mut};
 use crate::storage::{File, READ_BYTES, read_full};
 
 /// The largest number of spans, about 50 MiB. Beyond the limit, a search reads bytes again.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::checksum::crc32_more;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32_more;
 use crate::log::format::{Format, TagOf};
 use crate::log::write::batch::Batch;
 use crate::scan::framing::Framing;

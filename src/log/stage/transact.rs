@@ -10,8 +10,9 @@ use std::path::Path;
 
 use super::records::StagedWriter;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
-use crate::locks::lock;
+use crate::ground::lines;
+use crate::ground::locks::lock;
+use crate::ground::slice::part;
 use crate::log::extent::Extent;
 use crate::log::format::{Format, Inspected, TagOf};
 use crate::log::options::Common;
@@ -20,7 +21,6 @@ use crate::log::write::append::PoisonOnPanic;
 use crate::log::{Log, Shared, State};
 use crate::scan::framing::Framing as _;
 use crate::sidecar::{LockTimeout, WriterLock};
-use crate::slice::part;
 use crate::storage::end_of_data;
 use crate::storage::{FileId, read_full};
 use crate::transaction::{

@@ -4,14 +4,14 @@
 //! before durable. Then the mark follows. A crash in between leaves a tail for recovery to cut.
 
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::locks::atomic::Ordering;
+use crate::ground::locks::atomic::Ordering;
+use crate::ground::slice::part;
 use crate::log::format::{Format, TagOf};
 use crate::log::read::payload::PART_BYTES;
 use crate::log::write::batch::Batch;
 use crate::log::{Log, Shared, State};
 use crate::mode::Mode;
 use crate::scan::framing::Framing;
-use crate::slice::part;
 
 /// The appended records.
 #[derive(Clone, Copy, Debug)]

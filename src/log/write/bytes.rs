@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
-use crate::locks::lock;
+use crate::ground::lines;
+use crate::ground::locks::lock;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::{Shared, State};

@@ -9,9 +9,9 @@
 use std::io;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::lines;
-use crate::locks::atomic::Ordering;
-use crate::locks::lock;
+use crate::ground::lines;
+use crate::ground::locks::atomic::Ordering;
+use crate::ground::locks::lock;
 use crate::log::extent::Extent;
 use crate::log::format::Format;
 use crate::log::{Shared, State};

@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::background;
 use crate::durability::Durability;
 use crate::error::{Durable, ErrorKind, Result};
-use crate::lines;
-use crate::locks::atomic::Ordering;
-use crate::locks::lock;
+use crate::ground::background;
+use crate::ground::lines;
+use crate::ground::locks::atomic::Ordering;
+use crate::ground::locks::lock;
 use crate::log::extent::Extent;
 use crate::log::format::{Done, Format};
 use crate::log::{Log, Shared};

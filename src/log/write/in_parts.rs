@@ -3,12 +3,12 @@
 use std::io::{self, Read};
 
 use crate::error::{ErrorKind, Result};
+use crate::ground::slice::part_mut;
 use crate::log::format::{Format, TagOf};
 use crate::log::read::payload::PART_BYTES;
 use crate::log::write::append::Appended;
 use crate::log::{Log, Shared, State};
 use crate::scan::framing::{Framing, FramingExt};
-use crate::slice::part_mut;
 
 impl<F: Format> Log<F> {
     /// Append one record whose payload of `len` bytes is read while it is written. Appends and new

@@ -17,6 +17,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::fragmentation::{CompactionReport, Fate, fate_of, fragmentation_of};
 use crate::error::{ErrorKind, Result};
+use crate::ground::slice;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::names::Searches;
 use crate::nostr::bytes::record;
@@ -31,7 +32,6 @@ use crate::nostr::pages::segment::{Found, PageDamage, Segment};
 use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::Moved;
-use crate::slice;
 
 /// The number of new segments that one step of a compaction fills.
 const STEP_SEGMENTS: u64 = 4;

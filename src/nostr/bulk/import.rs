@@ -7,6 +7,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::setters::setters;
+use crate::ground::slice;
 use crate::nostr::bytes::event::Event;
 use crate::nostr::bytes::signature;
 use crate::nostr::pages::on_all_cores::gone;
@@ -14,8 +16,6 @@ use crate::nostr::pages::options::Options;
 use crate::nostr::store::append::Outcome;
 use crate::nostr::store::handle::EventStore;
 use crate::nostr::store::records::Records;
-use crate::setters::setters;
-use crate::slice;
 
 /// The size of the parts of lines handed to a core.
 const PART_BYTES: usize = 1 << 20;

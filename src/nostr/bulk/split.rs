@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32c;
 use crate::log::{Identity, Split};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::open::look::look_at_one;

@@ -1,6 +1,6 @@
 //! Lower-case hexadecimal, the only form that an event's JSON may have.
 
-use crate::slice::part;
+use crate::ground::slice::part;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// Marks a byte that is no digit.

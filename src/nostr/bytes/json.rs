@@ -12,7 +12,7 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, Ma
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::slice::part;
+use crate::ground::slice::part;
 
 use super::event::{Event, EventRef, Id};
 use super::hex::{self, NotHex};

@@ -12,10 +12,10 @@
 //! its magic, read as record_len, is above the limit of any record. So a reader can classify each
 //! page alone, in any order.
 
-use crate::checksum::crc32c;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32c;
+use crate::ground::slice::{part, part_mut, u16_be_at, u32_be_at, u64_be_at};
 use crate::scan::Bad;
-use crate::slice::{part, part_mut, u16_be_at, u32_be_at, u64_be_at};
 
 use super::event::Flags;
 use super::record::{

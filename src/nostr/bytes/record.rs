@@ -13,10 +13,10 @@
 //! head.
 
 use super::format::FORMAT;
-use crate::checksum::{crc64, crc64_of};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::{crc64, crc64_of};
+use crate::ground::slice::{part, part_mut, there, u16_be_at, u32_be_at, u64_be_at};
 use crate::scan::Bad;
-use crate::slice::{part, part_mut, there, u16_be_at, u32_be_at, u64_be_at};
 
 use super::event::{Event, EventRef, Flags, Id};
 use super::tags::{self, TagsRef};

@@ -14,8 +14,8 @@
 
 use std::borrow::Cow;
 
+use crate::ground::slice::{part, there, u16_be_at};
 use crate::scan::Bad;
-use crate::slice::{part, there, u16_be_at};
 
 mod encode;
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::nostr::bytes::page::Header;
 use crate::nostr::pages::compacted::Compacted;
 use crate::nostr::pages::manifest::{Generation, Manifest};

@@ -13,6 +13,7 @@ use super::checked_log::{ends_before, no_log};
 use super::rescue::{LogFile, LogState};
 use super::witnesses::Expected;
 use crate::error::{Error, Result};
+use crate::ground::slice::part_mut;
 use crate::log::Repair;
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::record;
@@ -29,7 +30,6 @@ use crate::saving::{make_own_dir, rewrite, save_tail};
 use crate::scan::framing::Framing as _;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::{refuse_linked, sidecar_dir};
-use crate::slice::part_mut;
 use crate::storage::segmented::remove;
 use crate::storage::{Access, read_full, replace};
 

@@ -15,7 +15,7 @@ use super::mend_wal::{self, LogPlan};
 use super::rescue::Files;
 use super::seen::{Seen, forget_imports};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::mode::Recovery;
 use crate::nostr::log::entry::WAL_NAME;
 use crate::nostr::pages::options::Options;

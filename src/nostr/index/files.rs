@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::{u32_at, u64_at};
 use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::note::read_small;
-use crate::slice::{u32_at, u64_at};
 use crate::storage::{Access, Disk, File, Storage, read_full};
 
 /// The directory of a keyspace's tables, and the extension of a journal.

@@ -27,9 +27,9 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::ground::slice::{part, u32_be_at};
 use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::nostr::bytes::policy::d_of;
-use crate::slice::{part, u32_be_at};
 
 const ID: u8 = 0;
 const AUTHOR: u8 = 1;

@@ -21,8 +21,8 @@ use super::query::Query;
 use super::table::{Table, View};
 use super::writes::Writes;
 use crate::error::Result;
+use crate::ground::slice::u32_be_at;
 use crate::nostr::bytes::event::{EventRef, Id, Location};
-use crate::slice::u32_be_at;
 use crate::storage::fork_generation;
 
 /// A change of the index.

@@ -10,11 +10,11 @@ use std::thread::{self, JoinHandle};
 use super::covered::COVERED_BYTES;
 use super::lookup::{Change, Changes, Index};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::part;
 use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::nostr::bytes::policy::Address;
 use crate::nostr::bytes::record;
 use crate::nostr::pages::on_all_cores::gone;
-use crate::slice::part;
 
 /// The number of keys in one write to the index: the keys of about 120,000 events. The keys take
 /// some 100 MB of memory, and the waiting events as much again.

@@ -18,7 +18,7 @@ use super::files::{self, damaged};
 use super::made_here;
 use super::writes::Writes;
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
 use crate::nostr::bytes::format::FORMAT;
 use crate::saving::make_own_dir;
 use crate::sidecar::PRIVATE_MODE;

@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::slice::part;
+use crate::ground::slice::part;
 
 /// The number of entries in a run.
 const RUN_ENTRIES: usize = 16_384;

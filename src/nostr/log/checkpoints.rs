@@ -7,7 +7,7 @@ use super::files::{self, remove_files};
 use super::wal::EventWal;
 use super::wal_state::State;
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::lock;
+use crate::ground::locks::lock;
 use crate::mode::Mode;
 use crate::scan::OnCorrupt;
 

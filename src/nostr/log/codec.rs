@@ -4,11 +4,11 @@ use super::entry::{
     CRC_BYTES, Entry, FORMAT, FRAMING_BYTES, HEAD_BYTES, LENGTH_AT, LSN_AT, LSN_MAX, Lsn, Op,
     TIMESTAMP_AT, Tag, bad,
 };
-use crate::checksum::Sum;
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ground::checksum::Sum;
+use crate::ground::slice::{part, there, u32_be_at, u64_be_at};
 use crate::scan::framing::{self, Framing, Shape, SumAt};
 use crate::scan::{Bad, Step};
-use crate::slice::{part, there, u32_be_at, u64_be_at};
 
 /// The known facts about an intact entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,8 +143,8 @@ impl Framing for Codec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::slice::u32_at;
     use crate::scan::framing::FramingExt as _;
-    use crate::slice::u32_at;
 
     #[test]
     fn parts_have_the_checksum_of_the_whole() {

@@ -17,9 +17,9 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use crate::error::Result;
+use crate::ground::slice::{part, there, u32_be_at, u64_be_at};
 use crate::nostr::bytes::event::Location;
 use crate::scan::Bad;
-use crate::slice::{part, there, u32_be_at, u64_be_at};
 
 /// The directory of the write-ahead log in a store.
 pub const WAL_NAME: &str = "wal";

@@ -16,7 +16,7 @@ pub use super::replay::{Logged, Replay};
 pub use super::wal_options::WalOptions;
 use super::wal_state::State;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
 use crate::log::{Batch, Log, OpenReport, Repair, RepairReport, Stats, VerifyReport, Wanted};
 use crate::mode::Mode;
 use crate::saving::make_own_dir;

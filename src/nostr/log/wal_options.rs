@@ -8,10 +8,10 @@ use super::entry::{FORMAT, FRAMING_BYTES, Lsn};
 use super::files::FileOptions;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::setters::setters;
 use crate::log::Common;
 use crate::mode::Recovery;
 use crate::nostr::bytes::record::RECORD_BYTES_MAX;
-use crate::setters::setters;
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::interrupt::asking;
+use crate::ground::interrupt::asking;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::damage::mend_wal::LogPlan;

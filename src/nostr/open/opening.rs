@@ -8,7 +8,7 @@ use super::adopt::adopt;
 use super::look::{look, patiently};
 use super::redo::redo;
 use crate::error::{Error, ErrorKind, Result};
-use crate::interrupt::asking;
+use crate::ground::interrupt::asking;
 use crate::log::NOTED;
 use crate::mode::Mode;
 use crate::nostr::bytes::format::FORMAT;

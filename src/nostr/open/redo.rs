@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::log::entry::{Entry, Lsn};
 use crate::nostr::log::replay::Replay;

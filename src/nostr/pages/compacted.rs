@@ -17,7 +17,7 @@ use std::path::Path;
 use super::file_names::{parse_name, parse_unfinished, path_of, segments_dir, unfinished};
 use super::manifest::{Listed, Manifest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::saving::refuse_link;
 use crate::sidecar::note::value;
 use crate::sidecar::{Found, Note, is_absence, sidecar_dir};

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use super::segment::{Found, Segment};
 use super::walk::{Forward, Reverse, Step};
 use crate::error::{Error, Result};
+use crate::ground::slice::part;
 use crate::nostr::bytes::event::Id;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::{self, Head};
 use crate::nostr::bytes::record::{FLAGS_AT, LONG_HEAD_BYTES, PUBKEY_AT, SHORT_HEAD_BYTES};
-use crate::slice::part;
 use crate::storage::{File, read_full, write_full};
 
 /// A record that was incomplete when its segment was opened.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::options::settings::Settings;
 use super::options::{History, Options};
-use crate::checksum::crc32;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::checksum::crc32;
 use crate::nostr::log::entry::Lsn;
 use crate::saving::refuse_link;
 use crate::sidecar::{PRIVATE_MODE, is_absence, sidecar_dir};

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::progress::{Progress, REPORT_BYTES};
 use crate::error::{Error, ErrorKind, Result};
-use crate::locks::{Mutex, lock};
+use crate::ground::locks::{Mutex, lock};
 
 /// A message from a worker thread.
 enum News<T> {

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::setters::setters;
 use crate::mode::Recovery;
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
 use crate::nostr::bytes::record::RECORD_BYTES_MAX;
 use crate::nostr::log::wal::WalOptions;
-use crate::setters::setters;
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::{Disk, Storage};
 

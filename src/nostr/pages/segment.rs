@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::locks::Mutex;
+use crate::ground::locks::Mutex;
+use crate::ground::slice::part;
 use crate::scan::Damage;
-use crate::slice::part;
 use crate::storage::end_of_data;
 use crate::storage::{Access, File, Storage, read_full, write_full};
 

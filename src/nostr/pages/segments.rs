@@ -14,7 +14,7 @@ use super::manifest::{Listed, Manifest};
 use super::options::Options;
 use super::segment::{Record, Segment};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::Header;

@@ -6,8 +6,8 @@
 use std::io;
 
 use crate::error::Result;
+use crate::ground::slice::part;
 use crate::scan::Bad;
-use crate::slice::part;
 
 use super::segment::{Found, PageDamage, Record, Segment};
 use super::window::{READ_BYTES, Window};

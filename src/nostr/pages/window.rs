@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::ground::slice::{part, part_mut};
 use crate::nostr::bytes::event::Flags;
 use crate::nostr::bytes::page::{self, Head};
 use crate::nostr::bytes::record::{self, LONG_HEAD_BYTES};
 use crate::scan::Bad;
-use crate::slice::{part, part_mut};
 use crate::storage::{File, read_full};
 
 /// Bytes read at a time: small enough to stay in the processor's cache until they are parsed.

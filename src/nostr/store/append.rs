@@ -17,6 +17,7 @@ use super::handle::{EventStore, Shared, State};
 use super::records::Records;
 use crate::durability::Durability;
 use crate::error::{Durable, Result};
+use crate::ground::slice::part;
 use crate::nostr::bytes::event::{Event, Flags, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::policy::{Address, targets_of};
@@ -24,7 +25,6 @@ use crate::nostr::index::pending::keys_of;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::options::History;
 use crate::nostr::store::opened::Tail;
-use crate::slice::part;
 pub use run::Outcome;
 use run::{Group, Planned, own};
 

@@ -11,9 +11,9 @@
 use std::time::{Duration, Instant};
 
 use super::handle::{EventStore, Shared, State};
-use crate::background;
 use crate::error::{Error, Result};
-use crate::lines;
+use crate::ground::background;
+use crate::ground::lines;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::options::now;

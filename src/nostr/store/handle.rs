@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use super::tombstones::Tombstones;
 use crate::error::{Durable, Error, ErrorKind, Result};
-use crate::lines::{self, Locked, locked, try_locked};
-use crate::locks::Mutex;
-use crate::locks::atomic::{AtomicBool, Ordering};
+use crate::ground::lines::{self, Locked, locked, try_locked};
+use crate::ground::locks::Mutex;
+use crate::ground::locks::atomic::{AtomicBool, Ordering};
 use crate::log::{Counters, Stats};
 use crate::mode::Mode;
 use crate::nostr::bytes::event::Location;
@@ -263,7 +263,7 @@ impl Shared {
         state.segments.by_id.clear();
         state.index = None;
         drop(state);
-        *crate::locks::lock(&self.lock) = None;
+        *crate::ground::locks::lock(&self.lock) = None;
         if let Some(thread) = self.background.get() {
             thread.unpark();
         }

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::handle::{EventStore, Shared, State};
 use super::hide::Flagged;
 use crate::error::{ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;

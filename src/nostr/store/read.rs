@@ -5,7 +5,7 @@ use std::fmt::{self, Debug, Formatter};
 
 use super::handle::EventStore;
 use crate::error::{Error, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::nostr::bytes::event::{Event, EventRef, Flags, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::handle::{EventStore, Shared};
 use super::records::Records;
 use crate::error::{Durable, Error, Result};
-use crate::lines::locked;
+use crate::ground::lines::locked;
 use crate::log::{StagedReader, StagedWriter};
 use crate::nostr::bytes::event::{Event, EventRef};
 use crate::nostr::bytes::format::FORMAT;

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{SHORT_BYTES_MAX, Segmented, remove, sync_named};
-use crate::locks::lock;
-use crate::slice::{part, part_mut};
+use crate::ground::locks::lock;
+use crate::ground::slice::{part, part_mut};
 use crate::storage::{File, FileId};
 
 impl File for Segmented {

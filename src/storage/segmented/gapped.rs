@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Segmented;
-use crate::slice::part_mut;
+use crate::ground::slice::part_mut;
 use crate::storage::{File, FileId};
 
 /// Runs of segments in order, each with its first byte and the byte after its end.

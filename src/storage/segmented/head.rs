@@ -9,9 +9,9 @@ use std::io;
 use std::path::Path;
 
 use super::Segmented;
-use crate::checksum::crc32c;
 use crate::error::{Error, Result};
-use crate::slice::{part, u32_at};
+use crate::ground::checksum::crc32c;
+use crate::ground::slice::{part, u32_at};
 use crate::storage::{Access, Storage, read_full, replace};
 
 /// File with the offset of the first record, once a prefix was dropped.

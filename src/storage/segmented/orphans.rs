@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::gapped::Gapped;
 use super::{Listing, Segmented};
-use crate::locks::lock;
+use crate::ground::locks::lock;
 use crate::storage::Access;
 use crate::storage::end_of_data;
 

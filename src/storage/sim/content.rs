@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::slice::{part, part_mut};
+use crate::ground::slice::{part, part_mut};
 
 /// A disk writes a sector whole or not at all.
 #[doc(hidden)]

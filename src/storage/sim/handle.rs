@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::fault::{Call, What};
 use super::machine::Node;
 use super::{Inner, Sim, failure};
-use crate::slice::{part, part_mut};
+use crate::ground::slice::{part, part_mut};
 use crate::storage::{Access, File, FileId};
 
 /// An open file; it still works after its name is removed.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::{Durable, ErrorKind, Result};
-use crate::locks::{MutexGuard, TryLockError, lock};
+use crate::ground::locks::{MutexGuard, TryLockError, lock};
 use crate::mode::Mode;
 use crate::sidecar::{CONSUMERS_WAIT, Positions, check_name};
 use crate::storage::LockGuard;

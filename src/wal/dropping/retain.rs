@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::archive::Archive;
 use super::cut::Dropped;
 use crate::error::{Error, Result};
-use crate::locks::atomic::Ordering;
+use crate::ground::locks::atomic::Ordering;
 use crate::log::{Extent, Range};
 use crate::retention::Retention;
 use crate::scan::OnCorrupt;

@@ -3,7 +3,7 @@
 
 use super::cut::Dropped;
 use crate::error::{Durable, ErrorKind, Result};
-use crate::lines;
+use crate::ground::lines;
 use crate::log::Extent;
 use crate::wal::codec::{Lsn, segment_name};
 use crate::wal::files::stored_sum;

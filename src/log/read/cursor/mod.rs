@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::locks::atomic::Ordering;
+use crate::ground::locks::atomic::Ordering;
 use crate::log::Shared;
 use crate::log::evidence::Evidence;
 use crate::log::format::{Format, Stepped};

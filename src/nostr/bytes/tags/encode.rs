@@ -5,8 +5,8 @@ use super::{
     VALUE_HEAD_BYTES, VALUES_AT,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::slice::part_mut;
 use crate::nostr::bytes::format::FORMAT;
-use crate::slice::part_mut;
 
 const ENTRIES_MAX: usize = u16::MAX as usize;
 const ENTRY_LENGTH_MAX: usize = u16::MAX as usize;

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Segment, limit};
+use crate::ground::slice::{part, part_mut};
 use crate::nostr::bytes::page::{self, Head};
-use crate::slice::{part, part_mut};
 use crate::storage::{File, FileId};
 
 impl Segment {

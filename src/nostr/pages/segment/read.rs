@@ -1,7 +1,7 @@
 //! Read single records of a segment.
 
 use crate::error::{ErrorKind, Result};
-use crate::locks::lock;
+use crate::ground::locks::lock;
 use crate::nostr::bytes::event::Flags;
 use crate::nostr::bytes::names::{Names, Searches, may_be_lost};
 use crate::nostr::bytes::page::Head;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use crate::error::{Durable, Error, ErrorKind, Result};
+use crate::ground::slice::{part, part_mut};
 use crate::nostr::bytes::event::{EventRef, Flags, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::policy::{
@@ -18,7 +19,6 @@ use crate::nostr::store::handle::{Shared, State};
 use crate::nostr::store::hide::Flagged;
 use crate::nostr::store::records::Records;
 use crate::nostr::store::tombstones::Tombstones;
-use crate::slice::{part, part_mut};
 
 /// The size of one write of records to the files, limited by the room in the segment.
 const RUN_BYTES: usize = 4 << 20;

@@ -16,10 +16,10 @@ macro_rules! seeded {
 #[cfg(seeded)]
 macro_rules! seeded {
     ($right:expr, $name:literal => $wrong:expr) => {
-        if crate::seeded::is($name) { $wrong } else { $right }
+        if crate::ground::seeded::is($name) { $wrong } else { $right }
     };
     ($name:literal => $wrong:expr) => {
-        if crate::seeded::is($name) {
+        if crate::ground::seeded::is($name) {
             $wrong;
         }
     };

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use log::Level;
 
 use crate::error::Plain;
-use crate::locks::{Mutex, MutexGuard, lock, try_lock};
+use crate::ground::locks::{Mutex, MutexGuard, lock, try_lock};
 
 thread_local! {
     static HOLDS: Cell<u32> = const { Cell::new(0) };

@@ -1,8 +1,8 @@
 //! Checksums over slices: thin wrappers of well-kept crates, held to their check values.
 
 #[cfg(feature = "nostr")]
-use crate::slice::u64_be_at;
-use crate::slice::{part_mut, u32_at};
+use crate::ground::slice::u64_be_at;
+use crate::ground::slice::{part_mut, u32_at};
 
 /// CRC-32 as of zlib (ISO-HDLC; check value `CBF43926`) of one slice.
 pub fn crc32(bytes: &[u8]) -> u32 {

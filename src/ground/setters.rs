@@ -11,10 +11,10 @@ macro_rules! setters {
         $(into { $($from:ident: $whole:ty),* $(,)? })?
     ) => {
         impl $options {
-            $($crate::setters::setters!(@one $options, $field, $kind, $field);)*
-            $($crate::setters::setters!(@one $options, $maybe, impl Into<Option<$inner>>, $maybe.into());)*
-            $($($crate::setters::setters!(@one $options, $full, $within, Some($full));)*)?
-            $($($crate::setters::setters!(@one $options, $from, impl Into<$whole>, $from.into());)*)?
+            $($crate::ground::setters::setters!(@one $options, $field, $kind, $field);)*
+            $($crate::ground::setters::setters!(@one $options, $maybe, impl Into<Option<$inner>>, $maybe.into());)*
+            $($($crate::ground::setters::setters!(@one $options, $full, $within, Some($full));)*)?
+            $($($crate::ground::setters::setters!(@one $options, $from, impl Into<$whole>, $from.into());)*)?
         }
     };
     (@one $options:ident, $field:ident, $kind:ty, $value:expr) => {

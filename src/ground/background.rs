@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
-use crate::lines;
+use crate::ground::lines;
 
 /// Call `sync` every `interval` until `sync` returns false, or the handle is dropped. `begun` gets
 /// the thread. Closing wakes the thread, and the thread ends before its handle does.
