@@ -57,7 +57,7 @@ pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
         let next = places.len();
         places.entry(part.partition).or_insert(next);
     }
-    parts.sort_by_key(|part| (places[&part.partition], part.sequence));
+    parts.sort_by_key(|part| (places.get(&part.partition).copied(), part.sequence));
     let refused =
         |message| Err(Error::new(ErrorKind::InvalidArgument, message).with_durable(Durable::No));
     let mut last: Option<&Part> = None;
