@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -422,3 +424,15 @@ def test_shell_archives_verifies_and_restores(path: Path, url: str, tmp_path: Pa
     assert "something is there" in complaint(run("restore", url, tmp_path / "back"), 2)
     assert "one of them must be a path" in complaint(run("archive", url, url), 2)
     assert "go with a URL" in complaint(run("backup", path, "x", "--timeout", "1s"), 2)
+
+
+def test_missing_library_is_named(path: Path, url: str, run_child: Callable[..., Any]) -> None:
+    add(path)
+    code = (
+        "import sys; sys.modules['obstore'] = None; from deedbook._cli import main;"
+        " sys.exit(main(sys.argv[1:]))"
+    )
+    for words in (["archive", path, url], ["restore", url, path], ["verify", url], ["cat", url]):
+        done = run_child(code, *words)
+        assert done.returncode == 2 and "pip install 'deedbook[s3]'" in done.stderr, done.stderr
+        assert "internal error" not in done.stderr
