@@ -9,7 +9,7 @@ use std::sync::Once;
 use deedbook::book::Options;
 use deedbook::jobs::Transaction;
 use deedbook::ledger;
-use deedbook::nostr::{Check, EventStore, Events, Filter, Include};
+use deedbook::nostr::{Batches, Check, EventStore, Events, Filter, Include};
 use deedbook::report::Damage;
 use deedbook::wal::segment_name;
 use log::Level;
@@ -17,7 +17,7 @@ use log::Level;
 use crate::support::common;
 use crate::support::formats::{book, subject, views, wal};
 use crate::support::prelude::*;
-use crate::support::store::events::{notes, on_storage};
+use crate::support::store::events::{event, notes, on_storage};
 use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
@@ -214,6 +214,29 @@ fn event_store_logs_first_skipped_damage() {
     }
     store.verify(Check::Id).unwrap();
     assert_eq!(lines(&at), [], "the report lists the damage");
+}
+
+/// The columns of a large store are made in parts of 8 MiB, by several threads.
+#[test]
+fn columns_of_events_log_skipped_damage_once() {
+    let (disk, at) = place(&book::BOOK, "columns");
+    let dir = at.path.join("store");
+    let options = on_storage(Arc::new(disk.clone())).segment_bytes(64 << 20);
+    let store = options.open(&dir, Mode::Append).unwrap();
+    let content = "x".repeat(400_000);
+    for number in 0..80 {
+        store.append(&event(1, number, 1, &[], &content)).unwrap();
+    }
+    store.checkpoint().unwrap();
+    let segment = disk.open(&dir.join("data/segments/data.0.seg"), Access::Write).unwrap();
+    for part in 1..8 {
+        segment.write_at(&[1; 8192], part << 22).unwrap();
+    }
+    lines(&at);
+    let walk = store.iter(Include::All, OnCorrupt::Skip).unwrap();
+    let mut batches = Batches::new(walk, &["id"], 1000, 1 << 20).unwrap();
+    assert_eq!(batches.by_ref().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 73);
+    assert_eq!((batches.damages().len(), lines(&at).len()), (7, 1));
 }
 
 /// A prefix or an end dropped under a cursor is no damage.

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
 
 use super::handle::EventStore;
 use crate::error::{Error, Result};
 use crate::ground::lines;
+use crate::ground::locks::atomic::{AtomicBool, Ordering};
 use crate::nostr::bytes::event::{Event, EventRef, Flags, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;
@@ -109,10 +111,8 @@ fn stored(location: Location, event: &EventRef<'_>) -> StoredEvent {
 }
 
 /// Log the first damage that a walk or a query skips; the answer has all of it.
-fn log_first(before: &[Damage], error: impl FnOnce() -> Error) {
-    if before.is_empty() {
-        lines::warn(format_args!("damage passed over: {}", error()));
-    }
+fn log_skipped(error: &Error) {
+    lines::warn(format_args!("damage passed over: {error}"));
 }
 
 /// The damage of a segment's pages with the segment in its reason.
@@ -137,6 +137,8 @@ pub struct Events {
     sums: bool,
     searches: Searches,
     damage: Vec<Damage>,
+    /// Whether the walk, or a part of it, has logged damage.
+    is_logged: Arc<AtomicBool>,
     /// The error that the walk begins with.
     failed: Option<Error>,
 }
@@ -195,6 +197,7 @@ impl Events {
             sums: true,
             searches: Searches::default(),
             damage: Vec::new(),
+            is_logged: Arc::default(),
             failed: None,
         }
     }
@@ -281,7 +284,9 @@ impl Events {
         if self.on_corrupt == OnCorrupt::Raise {
             return Err(segment.damaged(&damage));
         }
-        log_first(&self.damage, || segment.damaged(&damage));
+        if !self.is_logged.swap(true, Ordering::Relaxed) {
+            log_skipped(&segment.damaged(&damage));
+        }
         self.damage.push(damage.of(segment.header().segment));
         Ok(())
     }

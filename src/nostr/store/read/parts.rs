@@ -28,7 +28,8 @@ impl Events {
                 false => self.scan.take(),
             };
             let new = Self::new(VecDeque::new(), self.include, self.on_corrupt, false, self.now);
-            parts.push(Self { scan: part, is_whole: false, sums: self.sums, ..new });
+            let is_logged = self.is_logged.clone();
+            parts.push(Self { scan: part, is_whole: false, sums: self.sums, is_logged, ..new });
         }
         parts
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Include, StoredEvent, log_first, stored};
+use super::{Include, StoredEvent, log_skipped, stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
@@ -156,7 +156,9 @@ impl Answer {
             {
                 let end = at.offset.saturating_add(state.segments.page_bytes(at.segment));
                 let reason = error.message().to_owned();
-                log_first(&self.damage, || error.of(FORMAT));
+                if self.damage.is_empty() {
+                    log_skipped(&error.of(FORMAT));
+                }
                 self.damage.push(PageDamage { offset: at.offset, end, reason }.of(at.segment));
                 Ok(None)
             }
