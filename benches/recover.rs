@@ -1,5 +1,5 @@
-//! Opening: with the sidecar, without it, without the index, and after the death of the writer. `cargo bench -p
-//! deedbook --bench recover`
+//! Opening: with the sidecar, without it, without the index, and after the death of the writer; a WAL by the number of
+//! its segments. `cargo bench -p deedbook --bench recover`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -16,6 +16,7 @@ use deedbook::Batch;
 use deedbook::Durability;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};
+use deedbook::wal::{self, WalFormat};
 use deedbook::{Mode, OnCorrupt};
 
 const SIZE: usize = 64;
@@ -43,6 +44,55 @@ fn fill(path: &Path) -> Book {
 fn orphan(path: &Path) {
     let mut command = Command::new(env::current_exe().unwrap());
     assert!(command.env(DEATH, path).status().unwrap().success());
+}
+
+/// A closed WAL of so many segments of 64 KiB.
+fn segments(path: &Path, segments: usize) -> wal::Options {
+    let layout = Some(wal::Layout::Segmented { segment_bytes: 64 << 10 });
+    let options = wal::Options::new().layout(layout).durability(Durability::Manual);
+    let log = options.open(path, Mode::Create).unwrap();
+    let record = random_bytes(1008, 7);
+    let mut batch = Batch::<WalFormat>::new(wal::Options::RECORD_BYTES_MAX);
+    for _ in 0..63 {
+        batch.push(&record).unwrap();
+    }
+    for _ in 0..segments {
+        log.append_batch(&batch).unwrap();
+    }
+    log.close().unwrap();
+    options
+}
+
+/// Opens, clean and after the sidecar was lost.
+fn by_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new("open a WAL, segments of 64 KiB");
+    let counts = [
+        (1, ["1 segment, clean, opens", "1 segment, without the sidecar, opens"]),
+        (10, ["10 segments, clean, opens", "10 segments, without the sidecar, opens"]),
+        (100, ["100 segments, clean, opens", "100 segments, without the sidecar, opens"]),
+        (1000, ["1000 segments, clean, opens", "1000 segments, without the sidecar, opens"]),
+    ];
+    for (count, names) in counts {
+        for (name, is_clean) in names.into_iter().zip([true, false]) {
+            let path = dir.path().join(name);
+            let options = segments(&path, count);
+            bench.case(name, move |_| {
+                let opens = (0..10).map(|_| {
+                    if !is_clean {
+                        fs::remove_dir_all(path.join(".deedbook")).unwrap();
+                    }
+                    let begun = Instant::now();
+                    let log = options.open(&path, Mode::Append).unwrap();
+                    let time = begun.elapsed();
+                    log.close().unwrap();
+                    time
+                });
+                (10, opens.sum())
+            });
+        }
+    }
+    bench.run();
 }
 
 fn main() {
@@ -139,4 +189,5 @@ fn main() {
         })
     });
     bench.run();
+    by_segments();
 }

@@ -1,5 +1,6 @@
-//! Reading: forwards with and without checksums, backwards, verifying; next to plain reads of the same bytes. `cargo
-//! bench -p deedbook --bench scan`
+//! Reading: forwards with and without checksums, backwards, verifying; next to plain reads of the same bytes. Checksums
+//! alone: the crates choose the processor's instructions at run time, next to a table. `cargo bench -p deedbook --bench
+//! scan`
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
@@ -111,7 +112,37 @@ fn scan(name: &'static str, deeds: usize, size: usize) {
     bench.run();
 }
 
+/// Checksums of blocks in memory, in bytes.
+fn sums(name: &'static str, block: usize) {
+    let data = &random_bytes(64 << 10, 9);
+    let rounds = count(10_000);
+    let mut bench = Bench::new(name);
+    let mut case = |name, sum: fn(&[u8]) -> u64| {
+        bench.case(name, move |_| {
+            timed(|| {
+                let sums = (0..rounds).flat_map(|_| data.chunks_exact(block).map(sum));
+                std::hint::black_box(sums.fold(0, |all, sum| all ^ sum));
+                rounds * data.len()
+            })
+        });
+    };
+    case("floor: CRC-32 by a table", |block| {
+        let mut table = crc32fast::Hasher::internal_new_baseline(0, 0);
+        table.update(block);
+        table.finalize().into()
+    });
+    case("CRC-32, as in a book and a ledger", |block| crc32fast::hash(block).into());
+    case("CRC-32C, as in a WAL", |block| crc32c::crc32c(block).into());
+    #[cfg(feature = "nostr")]
+    case("CRC-64, as in an event store", |block| {
+        crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Xz, block)
+    });
+    bench.run();
+}
+
 fn main() {
+    sums("checksums, 256 bytes", 256);
+    sums("checksums, 64 KiB", 64 << 10);
     scan("scan, 256 bytes", count(200_000), JAM_BYTES);
     scan("scan, 64 bytes", count(1_000_000), 64);
 }
