@@ -56,8 +56,12 @@ def parts() -> dict[str, list[str]]:
         "stories": [sys.executable, "scripts/stories.py"],
         **tests,
         "others": nextest(f"not ({chosen(all_targets())})"),
-        # An event above 4 GiB, which takes 13 GB of disk.
-        "large": ["env", "DEEDBOOK_SLOW=1", *nextest(chosen(["process::parts_memory"]))],
+        # Events above 2 and 4 GiB, which take 13 GB of disk.
+        "large": [
+            "env",
+            "DEEDBOOK_SLOW=1",
+            *nextest(chosen(["process::parts_memory", "book::limits"])),
+        ],
         "models": ["make", "models"],
         "c": [*NEXTEST, "--package", "deedbook-capi"],
         "c-install": ["scripts/c_install.sh"],
