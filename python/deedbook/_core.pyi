@@ -3110,7 +3110,10 @@ class Transactions:
         version: int | None = None,
         query: str | None = None,
     ) -> Committed:
-        """Append the records of the parts, partition after partition as given, durably.
+        """Append the records of the parts, in the order of their partitions, durably.
+
+        Partitions from 2^31 on are names, for tasks that do not know their number: these come last,
+        as given.
 
         ``app`` and ``version`` identify a repeat: a version not above the last appends nothing.
         With ``query``, versions are the batches of a stream: from 0 on, without a gap, and only the

@@ -57,7 +57,8 @@ pub(crate) type StagingLock = Option<Box<dyn LockGuard>>;
 /// A file that a task staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Number of the task's partition. A commit appends partitions in the order that the caller gives.
+    /// Number of the task's partition: parts are appended in this order. From [`Self::UNNUMBERED`] on, numbers are names:
+    /// such partitions come last, in the caller's order.
     pub partition: u32,
     /// Number among the parts of the task.
     pub sequence: u32,
@@ -71,6 +72,11 @@ pub struct Part {
     pub sum: u32,
     /// The number that the first record must get.
     pub first: Option<u64>,
+}
+
+impl Part {
+    /// The first name for the partition of a task that does not know the partition's number.
+    pub const UNNUMBERED: u32 = 1 << 31;
 }
 
 /// Refuse a job's name that is no part of a file's name.

@@ -48,8 +48,8 @@ fn job_of(name: &OsStr) -> Option<String> {
     fits.then(|| job.to_string())
 }
 
-/// The parts, partition after partition: partitions in the order of their first parts, and the parts of each by their
-/// sequence. Refuses parts of one partition from several attempts of a task, and a partition with a missing part.
+/// The parts by partition and sequence; partitions without a number come last, in the order of their first parts. Refuses
+/// parts of one partition from several attempts of a task, and a partition with a missing part.
 pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
     let mut parts = parts.to_vec();
     let mut places = HashMap::new();
@@ -57,7 +57,11 @@ pub fn in_order(parts: &[Part], job: &str) -> Result<Vec<Part>> {
         let next = places.len();
         places.entry(part.partition).or_insert(next);
     }
-    parts.sort_by_key(|part| (places.get(&part.partition).copied(), part.sequence));
+    let order = |partition: u32| match partition < Part::UNNUMBERED {
+        true => (partition, None),
+        false => (Part::UNNUMBERED, places.get(&partition)),
+    };
+    parts.sort_by_key(|part| (order(part.partition), part.sequence));
     let refused =
         |message| Err(Error::new(ErrorKind::InvalidArgument, message).with_durable(Durable::No));
     let mut last: Option<&Part> = None;

@@ -39,6 +39,21 @@ fn a_commit_appends_parts_by_partition() {
     }
 }
 
+/// An engine that tells a task no number tells the driver the order.
+#[test]
+fn unnumbered_partitions_follow_in_the_callers_order() {
+    for kind in KINDS {
+        let sim = Sim::new();
+        let store = kind.open(&sim, Mode::Create).unwrap();
+        let named = |name| Part::UNNUMBERED + name;
+        let staged = [(named(9), "c"), (named(1), "d"), (2, "b"), (named(4), "e"), (0, "a")];
+        let stage = |&(partition, payload)| store.stage(partition, 7, &[payload]);
+        let parts: Vec<Part> = staged.iter().flat_map(stage).collect();
+        assert_eq!(store.commit(&of_app(1), &parts).unwrap().records, 5);
+        assert_eq!(store.read(), ["a", "b", "c", "d", "e"], "{kind:?}");
+    }
+}
+
 // Promise: transaction-repeat.
 #[test]
 fn a_repeat_appends_nothing() {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["stage"]
+
+_UNNUMBERED: Final = 1 << 31
+"""From here on, the number of a partition is a name: the order is the driver's."""
 
 
 def stage(
@@ -48,7 +51,7 @@ def _task() -> tuple[int, int]:
     """
     context = TaskContext.get()
     if context is None:
-        return secrets.randbits(31), secrets.randbits(62)
+        return _UNNUMBERED | secrets.randbits(31), secrets.randbits(62)
     return context.partitionId(), context.taskAttemptId()
 
 
