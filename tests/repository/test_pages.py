@@ -277,5 +277,8 @@ def test_files_items_and_tests_that_pages_name_exist(page: str) -> None:
 def test_a_page_with_a_wrong_name_fails() -> None:
     wrong = ["src/log/no.rs", "test_pages.py::test_no", "engine::log no_test", "lib::log::no_test"]
     wrong += ["src/ground/lines.rs: locked_no"]
-    text = " ".join(f"`{code}`" for code in wrong[:-1]) + " `src/ground/lines.rs` (`locked`, `locked_no`)"
+    text = (
+        " ".join(f"`{code}`" for code in wrong[:-1])
+        + " `src/ground/lines.rs` (`locked`, `locked_no`)"
+    )
     assert lacking(NAMING[0], text) == wrong
