@@ -2,7 +2,7 @@
 # Installs the S3 server that the tests of archives start on this machine: versitygw, built by Go, next to the Python of
 # the tests. Without Go, or without its modules, those tests are skipped, so this never fails.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 version=v1.8.0
 bin=$(cd "${VENV:-.venv}/bin" 2>/dev/null && pwd) || bin=
