@@ -16,7 +16,7 @@ use crate::ground::locks::atomic::{AtomicBool, AtomicU64};
 #[cfg(feature = "arrow")]
 use crate::log::arrow::{Column, Value};
 use crate::log::extent::Extent;
-use crate::log::findings::Findings;
+use crate::log::look::findings::Findings;
 use crate::log::options::Common;
 use crate::log::report::OpenReport;
 use crate::log::seal::{Plain, Seal};

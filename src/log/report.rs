@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::log::findings::Findings;
+use crate::log::look::findings::Findings;
 use crate::scan::{Damage, Verdict};
 use crate::sidecar::{Loss, MarkUse};
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::log::findings::Findings;
 use crate::log::format::Format;
+use crate::log::look::findings::Findings;
 use crate::log::space::Space;
 use crate::scan::{Scanned, Scanner, Stop};
 use crate::storage::File;

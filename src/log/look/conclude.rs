@@ -3,9 +3,9 @@
 use std::io;
 
 use crate::log::extent::Extent;
-use crate::log::findings::Findings;
 use crate::log::format::{Format, Inspected};
 use crate::log::look::beyond_limit::is_beyond_limit;
+use crate::log::look::findings::Findings;
 use crate::log::look::walk::Walk;
 use crate::log::space::Space;
 use crate::scan::framing::Framing;

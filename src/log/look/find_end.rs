@@ -4,8 +4,8 @@ use std::io;
 
 use crate::log::evidence::Border;
 use crate::log::extent::Extent;
-use crate::log::findings::Findings;
 use crate::log::format::Format;
+use crate::log::look::findings::Findings;
 use crate::log::look::walk::Walk;
 use crate::log::space::Space;
 use crate::mode::Depth;

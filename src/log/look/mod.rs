@@ -3,6 +3,7 @@
 pub mod beyond_limit;
 pub mod conclude;
 pub mod find_end;
+pub mod findings;
 pub mod index;
 pub mod inspect;
 pub mod walk;

@@ -46,12 +46,12 @@ pub struct Findings {
 impl Findings {
     /// Whether a record lies in the damage. In `slots`, the damage is a whole batch whose checksum differs: any deed of
     /// the batch may be the wrong one.
-    pub(super) fn is_in_damage(&self, offset: u64) -> bool {
+    pub(in crate::log) fn is_in_damage(&self, offset: u64) -> bool {
         self.damage.as_ref().is_some_and(|damage| (damage.offset..damage.end).contains(&offset))
     }
 
     /// The damage, unless it is a torn tail.
-    pub(super) fn corruption(&self) -> Option<Damage> {
+    pub(in crate::log) fn corruption(&self) -> Option<Damage> {
         self.damage.clone().filter(|_| self.verdict == Verdict::Corrupt)
     }
 
