@@ -317,6 +317,14 @@ a_failed_sync(void)
   check_bounds(log_u, 1, 2);
   HOLDS(c3n == save(log_u, 3, 1, 0));
   u3_book_exit(log_u);
+
+  deedbook_options opt_u = { .siz_i = sizeof(opt_u), .dur_c = "manual" };
+  dir_c = place("gone-unsynced");
+  HOLDS(log_u = deedbook_open(dir_c, &opt_u));
+  HOLDS(c3y == save(log_u, 1, 1, 0));
+  HOLDS(!unlink(log_in(dir_c)));
+  HOLDS(c3n == deedbook_sync(log_u));
+  u3_book_exit(log_u);
 }
 
 static void
