@@ -8,6 +8,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+mod listed;
+
+pub use listed::{KeptDead, Listed};
+
+use listed::number;
+
 use super::options::settings::Settings;
 use super::options::{History, Options};
 use crate::error::{Error, ErrorKind, Result};
@@ -21,42 +27,12 @@ const NAME: &str = "manifest.json";
 /// The name of the copy in `.deedbook`.
 const COPY_NAME: &str = "manifest";
 const VERSION: u64 = 1;
-/// No store gets this far: a higher number is damage, and would wrap around to an older generation.
-const NUMBER_MAX: u64 = 1 << 62;
 const BYTES_MAX: u64 = 16 << 20;
 /// Present if the store keeps replaced events; otherwise absent.
 const HISTORY: &str = "history";
 const KEPT: &str = "keep";
-/// The dead bytes of a segment, with the events expired up to a second. The count is valid before
-/// another second.
-const DEAD_BYTES: &str = "dead_bytes";
-const DEAD_AT: &str = "dead_at";
-const DEAD_UNTIL: &str = "dead_until";
 /// Set if a repair cut the write-ahead log after the last checkpoint.
 const LOG_CUT: &str = "log_cut";
-
-/// A segment as listed in the manifest. Sizes and counts are hints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listed {
-    pub id: u32,
-    /// Seconds from 1970.
-    pub created_at: u64,
-    pub size_bytes: u64,
-    pub record_count: u64,
-    /// Whether a compaction wrote it.
-    pub is_compacted: bool,
-    /// The dead bytes, unless unknown.
-    pub dead: Option<KeptDead>,
-}
-
-/// A count as the manifest keeps it, valid before the second `until`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptDead {
-    pub bytes: u64,
-    /// The count has the events expired up to this second.
-    pub at: u64,
-    pub until: u64,
-}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
@@ -281,48 +257,6 @@ impl Manifest {
     }
 }
 
-impl Listed {
-    fn encode(&self) -> Value {
-        let mut value = json!({
-            "id": self.id,
-            "created_at": self.created_at,
-            "size_bytes": self.size_bytes,
-            "record_count": self.record_count,
-            "is_compacted": self.is_compacted,
-        });
-        if let (Some(KeptDead { bytes, at, until }), Some(object)) =
-            (self.dead, value.as_object_mut())
-        {
-            object.insert(DEAD_BYTES.into(), bytes.into());
-            object.insert(DEAD_AT.into(), at.into());
-            if until <= NUMBER_MAX {
-                object.insert(DEAD_UNTIL.into(), until.into());
-            }
-        }
-        value
-    }
-
-    fn decode(value: &Value) -> Option<Self> {
-        let object = value.as_object()?;
-        let dead = || {
-            let until = object.get(DEAD_UNTIL).map_or(Some(u64::MAX), Value::as_u64)?;
-            Some(KeptDead {
-                bytes: number(object, DEAD_BYTES)?,
-                at: number(object, DEAD_AT)?,
-                until,
-            })
-        };
-        Some(Self {
-            id: number(object, "id")?.try_into().ok()?,
-            created_at: number(object, "created_at")?,
-            size_bytes: number(object, "size_bytes")?,
-            record_count: number(object, "record_count")?,
-            is_compacted: object.get("is_compacted")?.as_bool()?,
-            dead: dead(),
-        })
-    }
-}
-
 /// The bytes of a file, if the file exists.
 fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
     let failed = |e| Error::io("read the manifest", path, e);
@@ -340,11 +274,6 @@ fn read(storage: &dyn Storage, path: &Path) -> Result<Option<Vec<u8>>> {
 /// The last line of the copy.
 fn sum_of(text: &str) -> String {
     format!("crc {:08x}", crc32(text.as_bytes()))
-}
-
-/// A number that grows without an end.
-fn number(object: &Map<String, Value>, name: &str) -> Option<u64> {
-    object.get(name)?.as_u64().filter(|number| *number <= NUMBER_MAX)
 }
 
 /// Like `number`, with 0 for a missing number.

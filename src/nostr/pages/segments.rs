@@ -1,15 +1,11 @@
 //! The segments of a store: their names, reads and writes.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::dead::Dead;
-use super::compacted::{Compacted, number_of};
-use super::file_names::{
-    finished, parse_name, parse_unfinished, path_of, segments_dir, unfinished,
-};
+use super::file_names::{path_of, segments_dir, unfinished};
 use super::manifest::{Listed, Manifest};
 use super::options::Options;
 use super::segment::{Record, Segment};
@@ -20,13 +16,13 @@ use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::Header;
 use crate::nostr::bytes::record::set_flags;
 use crate::nostr::log::entry::WAL_NAME;
-use crate::saving::{make_own_dir, refuse_link, save_tail, sync_names};
+use crate::saving::save_tail;
 use crate::sidecar::sidecar_dir;
-use crate::storage::segmented::remove;
-use crate::storage::{Access, Storage, above, sync_dir};
+use crate::storage::{Access, Storage};
 
 mod counts;
 pub(crate) mod dead;
+mod files;
 
 /// The segments, by their numbers; the last takes appends.
 #[derive(Debug)]
@@ -91,41 +87,6 @@ impl Segments {
     pub fn unfinished(&self) -> Self {
         let (dir, storage) = (self.dir.clone(), self.storage.clone());
         Self { dir, storage, by_id: BTreeMap::new(), is_unfinished: true }
-    }
-
-    /// Create the directories and their names, durably.
-    pub fn make_dirs(&self, file_mode: u32) -> Result<()> {
-        let data = above(&self.dir);
-        for dir in [data, &self.dir] {
-            make_own_dir(&*self.storage, dir, file_mode)?;
-        }
-        sync_names(&*self.storage, &self.dir, data)
-    }
-
-    /// The files named like a segment, given the intent of a compaction.
-    pub fn list(&self, compacted: Option<&Compacted>) -> Result<Listing> {
-        for dir in [above(&self.dir), &self.dir] {
-            refuse_link(&*self.storage, dir)?;
-        }
-        let names = match self.storage.list(&self.dir) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Listing::default()),
-            names => names.map_err(|e| Error::io("list the segments", &self.dir, e))?,
-        };
-        let mut found = Listing::default();
-        for name in names.iter().filter_map(|name| name.to_str()) {
-            let path = self.dir.join(name);
-            let Some(id) = number_of(name, compacted) else {
-                let is_leftover = parse_name(name).or(parse_unfinished(name)).is_some();
-                found.leftovers.extend(is_leftover.then_some(path));
-                continue;
-            };
-            if let Some(twin) = found.files.insert(id, path.clone()) {
-                let message =
-                    format!("segment {id} has two files, the other one is {}", twin.display());
-                return Err(Error::new(ErrorKind::Corrupt, message).at(&path));
-            }
-        }
-        Ok(found)
     }
 
     /// Open the file with this number.
@@ -236,48 +197,6 @@ impl Segments {
         let path = path_of(&self.dir, id);
         self.insert(id, Segment::missing_as(&path, id, page_bytes, end)?);
         Ok(())
-    }
-
-    /// Stop reading these segments; returns their files.
-    pub fn forget(&mut self, ids: &[u32]) -> Vec<PathBuf> {
-        let gone = ids.iter().filter_map(|id| self.by_id.remove(id));
-        gone.map(|open| open.segment.path().to_path_buf()).collect()
-    }
-
-    /// The sizes of these segments' files.
-    pub fn sizes_of(&self, ids: &[u32]) -> Result<Vec<(u32, u64)>> {
-        let open = ids.iter().filter_map(|id| self.by_id.get_key_value(id));
-        open.map(|(id, open)| {
-            let len = open.segment.file().len().map_err(|e| open.segment.failed(e))?;
-            Ok((*id, len))
-        })
-        .collect()
-    }
-
-    /// Give the new segments of a compaction their final names. The caller syncs the directory.
-    pub fn finish(&mut self) -> Result<()> {
-        for open in self.by_id.values_mut() {
-            if let Some(name) = finished(open.segment.path()) {
-                let renamed = self.storage.rename(open.segment.path(), &name);
-                renamed.map_err(|e| Error::io("rename the segment", &name, e))?;
-                open.segment.set_path(name);
-            }
-        }
-        Ok(())
-    }
-
-    /// Delete files, and make the new and the deleted names durable.
-    pub fn delete(&self, files: &[PathBuf]) -> Result<()> {
-        for path in files {
-            let gone = remove(&*self.storage, path);
-            gone.map_err(|e| Error::io("delete the segment", path, e))?;
-        }
-        self.sync_names()
-    }
-
-    /// Make the names durable.
-    pub fn sync_names(&self) -> Result<()> {
-        sync_dir(&*self.storage, &self.dir)
     }
 
     /// The number of the last segment, which takes appends.
