@@ -117,6 +117,9 @@ def _is_at(path: _Path, format: str, /) -> bool:
 def _check_format(path: _Path, format: str, /) -> None:
     """`NotALogError` if a log of another format lies at a path."""
 
+def _wal_head(lsn: int, /) -> bytes:
+    """The bytes of the file ``head`` of a WAL whose first record is at an LSN."""
+
 _SMALL_BYTES_MAX: int
 
 def _open_regular(path: _Path, write: bool, create: bool, new: bool, mode: int, /) -> int:

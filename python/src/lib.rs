@@ -102,6 +102,7 @@ mod _core {
             wrap_pyfunction!(detect::_require, module)?,
             wrap_pyfunction!(detect::_is_at, module)?,
             wrap_pyfunction!(detect::_check_format, module)?,
+            wrap_pyfunction!(wal::_wal_head, module)?,
             wrap_pyfunction!(regular::_open_regular, module)?,
             wrap_pyfunction!(regular::_read_small, module)?,
             wrap_pyfunction!(regular::_is_regular, module)?,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use deedbook::report::Repair;
-use deedbook::wal::{Cut, Layout, Lsn, Options, Record, Wal, WalFormat, pack};
+use deedbook::wal::{Cut, Layout, Lsn, Options, Record, Wal, WalFormat, head_bytes, pack};
 use deedbook::{Batch, Durability, LockTimeout, Retention};
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
+use pyo3::types::{PyBytes, PySlice};
 
 use crate::append::in_parts::{PyPayloadParts, append_file};
 use crate::append::input;
@@ -439,4 +439,11 @@ impl PyWal {
         });
         report.map(|report| (&report).into())
     }
+}
+
+#[doc = doc!("_wal_head")]
+#[pyfunction]
+#[pyo3(signature = (lsn, /))]
+pub fn _wal_head(py: Python<'_>, lsn: u64) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &head_bytes(lsn))
 }

@@ -22,7 +22,7 @@ use crate::mode::Mode;
 use codec::Codec;
 
 #[doc(hidden)]
-pub use crate::storage::segmented::head::HEAD_NAME;
+pub use crate::storage::segmented::head::{HEAD_NAME, head_bytes};
 pub use codec::Lsn;
 #[doc(hidden)]
 pub use codec::segment_name;

@@ -14,12 +14,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from deedbook._core import Book, Ledger, Pier, Wal
+from deedbook._core import Book, Ledger, Pier, Wal, _wal_head
 from deedbook._errors import CorruptError, Error, InvalidArgumentError, OutOfRangeError
 from deedbook._system.regular import create_new
 from deedbook.archive._logs.source import check_log, open_source
 from deedbook.archive._manifest import Manifest, Piece, load
-from deedbook.archive._restore import head_file, place_of, unfinished, write_piece
+from deedbook.archive._restore import place_of, unfinished, write_piece
 from deedbook.archive._store import RANGE_BYTES, TIMEOUT_SECONDS, Store
 
 _Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -176,7 +176,7 @@ class Archive:
                         file.seek(at - piece.begin)
                         file.write(data)
         if begin:
-            (folder / "head").write_bytes(head_file(begin))
+            (folder / "head").write_bytes(_wal_head(begin))
 
     def _pier(self, start: int, stop: int) -> Iterator[Any]:
         for piece in self._pieces:

@@ -6,13 +6,13 @@ import base64
 import hashlib
 import os
 import shutil
-import struct
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from deedbook._core import _wal_head
 from deedbook._errors import AlreadyExistsError, CorruptError
 from deedbook._system.durable import sync_file, sync_folder, sync_folders
 from deedbook._system.regular import below, create_new
@@ -125,7 +125,7 @@ def write_files(
         for file in written[-1 - len(piece.beside) :]:
             sync_file(file)
     if manifest.format == "wal" and manifest.facts["head"]:
-        written.append(_write(folder / "head", head_file(manifest.facts["head"])))
+        written.append(_write(folder / "head", _wal_head(manifest.facts["head"])))
         sync_file(written[-1])
     return written
 
@@ -167,17 +167,3 @@ def _write(file: Path, data: bytes) -> Path:
     with create_new(file) as opened:
         opened.write(data)
     return file
-
-
-def head_file(lsn: int) -> bytes:
-    """The bytes of the file ``head`` of a WAL whose first record is at an LSN.
-
-    src/wal/FORMAT.md has them: the LSN and its CRC-32C.
-    """
-    data = struct.pack("<Q", lsn)
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return data + struct.pack("<I", crc ^ 0xFFFFFFFF)

@@ -58,13 +58,13 @@ impl Segmented {
     /// Write the head marker, durably, before anything below it is removed.
     pub fn store_head(&self, head: u64) -> Result<()> {
         let path = self.dir.join(HEAD_NAME);
-        replace(&*self.storage, &path, &encode(head), self.file_mode)
+        replace(&*self.storage, &path, &head_bytes(head), self.file_mode)
             .map_err(|e| Error::io("store the head marker", &path, e))
     }
 }
 
 /// The head marker of an offset.
-fn encode(offset: u64) -> [u8; HEAD_BYTES] {
+pub fn head_bytes(offset: u64) -> [u8; HEAD_BYTES] {
     let mut marker = [0; HEAD_BYTES];
     let (body, crc) = marker.split_at_mut(8);
     body.copy_from_slice(&offset.to_le_bytes());
@@ -97,9 +97,9 @@ mod tests {
             (1 << 32, "000000000100000032186d51"),
             (u64::MAX, "ffffffffffffffffc74b6748"),
         ] {
-            let hex: String = encode(offset).iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex: String = head_bytes(offset).iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, golden);
-            assert_eq!(parse(&encode(offset)), Ok(offset));
+            assert_eq!(parse(&head_bytes(offset)), Ok(offset));
         }
         assert!(parse(&[0; 12]).unwrap_err().contains("checksum"));
         assert!(parse(&[0; 11]).unwrap_err().contains("11 bytes"));
