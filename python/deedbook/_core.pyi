@@ -2331,8 +2331,10 @@ class EventStore:
         `opening` reports both. If the last segment has a damaged page after the checkpoint, opening
         cuts the segment there, too, and saves the rest.
 
-        ``page_bytes``, of new segments: 4096, 8192 or 16384; the stored value is the page size of
-        the last segment, and 4096 for a new store. ``segment_bytes``: the size at which a segment
+        ``page_bytes``, of new segments: a power of two from 1024 to 65536. The reference
+        implementation reads 4096, 8192 and 16384 only, and an event in pages of 1024 bytes has 66
+        MB at most. The stored value is the page size of the last segment, and 4096 for a new store.
+        ``segment_bytes``: the size at which a segment
         gets no more events, 10 MiB to 4 GiB minus a page; 1 GiB for a new store.
 
         ``wal_segment_bytes``: the size at which a file of the write-ahead log is finished, 10 MiB

@@ -239,6 +239,17 @@ fn columns_of_events_log_skipped_damage_once() {
     assert_eq!((batches.damages().len(), lines(&at).len()), (7, 1));
 }
 
+#[test]
+fn pages_that_the_reference_cannot_read_are_logged() {
+    let (disk, at) = place(&book::BOOK, "pages");
+    let open = |bytes| {
+        let options = on_storage(Arc::new(disk.clone())).page_bytes(bytes);
+        options.open(at.path.join("store"), Mode::Append).unwrap().close().unwrap();
+        lines(&at).len()
+    };
+    assert_eq!([1024, 1024, 4096, 2048, 8192].map(open), [1, 0, 0, 1, 0]);
+}
+
 /// A prefix or an end dropped under a cursor is no damage.
 #[test]
 fn a_truncation_under_a_cursor_logs_no_damage() {

@@ -47,12 +47,26 @@ const CHUNK_LEN_AT: usize = 4;
 
 const _: () = assert!(HEADER_BYTES == 40 && CHUNK_HEAD_BYTES == CHUNK_LEN_AT + 2);
 
-/// The sizes of pages that are read.
-pub const PAGE_BYTES_READ: std::ops::RangeInclusive<u32> = 1024..=65_536;
-/// The sizes of pages that are written.
-pub const PAGE_BYTES_WRITTEN: [u32; 3] = [4096, 8192, 16_384];
+/// A page has a power of two of bytes in this range.
+pub const PAGE_BYTES: std::ops::RangeInclusive<u32> = 1024..=65_536;
+/// The sizes of pages that the reference implementation reads.
+pub const PAGE_BYTES_OF_REFERENCE: [u32; 3] = [4096, 8192, 16_384];
 // No record begins as a continuation page does.
 const _: () = assert!(RECORD_BYTES_MAX < CHUNK_MAGIC);
+
+/// Whether a page may have so many bytes.
+pub fn is_page_bytes(bytes: u32) -> bool {
+    bytes.is_power_of_two() && PAGE_BYTES.contains(&bytes)
+}
+
+/// Refuse a size of a page.
+pub fn check_page_bytes(bytes: u32) -> Result<(), String> {
+    let (least, most) = PAGE_BYTES.into_inner();
+    match is_page_bytes(bytes) {
+        true => Ok(()),
+        false => Err(format!("page size {bytes}, may be a power of two from {least} to {most}")),
+    }
+}
 
 /// The header page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,14 +115,17 @@ impl Header {
 
     /// The header page at the start of a segment's file.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let not = |message: String| Err(Error::new(ErrorKind::NotALog, message));
+        let not = |message: String| Error::new(ErrorKind::NotALog, message);
         let Some(fields) = bytes.get(..HEADER_BYTES) else {
-            return not(format!("segment of {} bytes, its header has {HEADER_BYTES}", bytes.len()));
+            return Err(not(format!(
+                "segment of {} bytes, its header has {HEADER_BYTES}",
+                bytes.len()
+            )));
         };
         let u32_of = |at| u32_be_at(fields, at).unwrap_or_default();
         let u64_of = |at| u64_be_at(fields, at).unwrap_or_default();
         if u32_of(0) != MAGIC {
-            return not(format!("magic {:08x}, a segment's is {MAGIC:08x}", u32_of(0)));
+            return Err(not(format!("magic {:08x}, a segment's is {MAGIC:08x}", u32_of(0))));
         }
         if u32_of(VERSION_AT) != VERSION {
             let message =
@@ -116,10 +133,7 @@ impl Header {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let page_bytes = u32_of(PAGE_SIZE_AT);
-        if !page_bytes.is_power_of_two() || !PAGE_BYTES_READ.contains(&page_bytes) {
-            let (least, most) = (PAGE_BYTES_READ.start(), PAGE_BYTES_READ.end());
-            return not(format!("pages of {page_bytes} bytes, powers of two {least} to {most}"));
-        }
+        check_page_bytes(page_bytes).map_err(not)?;
         Ok(Self {
             page_bytes,
             created_at: u64_of(CREATED_AT_AT),

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::with_patience;
 use crate::mode::Mode;
 use crate::nostr::bytes::event::{Flags, Id};
-use crate::nostr::bytes::page::PAGE_BYTES_READ;
+use crate::nostr::bytes::page::is_page_bytes;
 use crate::nostr::bytes::record;
 use crate::nostr::damage::belonging::Belonging;
 use crate::nostr::log::entry::{Entry, WAL_NAME};
@@ -214,8 +214,7 @@ fn stand_in(
     segments: &mut Segments,
 ) -> Result<()> {
     let of_others = segments.by_id.values().next().map(|open| open.segment.header().page_bytes);
-    let of_manifest = Some(belonging.manifest.page_bytes)
-        .filter(|size| size.is_power_of_two() && PAGE_BYTES_READ.contains(size));
+    let of_manifest = Some(belonging.manifest.page_bytes).filter(|&size| is_page_bytes(size));
     let page_bytes = of_others.or(of_manifest).unwrap_or(4096);
     for id in belonging.missing(files) {
         let end = belonging.manifest.pages_end(id, page_bytes).unwrap_or_default();

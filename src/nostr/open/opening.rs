@@ -241,6 +241,7 @@ fn open_writer(
     let mut manifest = belonging.manifest;
     manifest.next_segment_id = segments.next_free(manifest.next_segment_id);
     if segments.by_id.is_empty() {
+        options.warn_of_pages(&dir);
         segments.create(&options, manifest.take_segment_id()?, now())?;
     }
     if manifest.created_at == 0 {

@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ground::lines;
 use crate::ground::setters::setters;
 use crate::mode::Recovery;
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
+use crate::nostr::bytes::page::{PAGE_BYTES_OF_REFERENCE, check_page_bytes};
 use crate::nostr::bytes::record::RECORD_BYTES_MAX;
 use crate::nostr::log::wal::WalOptions;
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
@@ -57,8 +58,9 @@ pub struct Options {
     /// [`Recovery::Valid`] refuses the log, and [`Recovery::Spec`] cuts the log at the damage. A
     /// store has no [`Recovery::Acknowledged`]: opening keeps the events of the segments.
     pub recovery: Recovery,
-    /// Size of a page of a new segment, bytes: 4096, 8192 or 16384. Readers accept other sizes. By
-    /// default the size of the last segment; 4096 for a new store.
+    /// Size of a page of a new segment, bytes: a power of two from 1024 to 65536. The reference
+    /// implementation reads 4096, 8192 and 16384 only. By default the size of the last segment; 4096
+    /// for a new store.
     pub page_bytes: Option<u32>,
     /// The size from which a segment gets no more events: 10 MiB to 4 GiB minus a page; 1 GiB for a
     /// new store.
@@ -212,10 +214,7 @@ impl Options {
             return Err(refused(message.into()));
         }
         let page_bytes = self.page_size();
-        if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
-            let message = format!("page size {page_bytes}, may be 4096, 8192 or 16384");
-            return Err(refused(message));
-        }
+        check_page_bytes(page_bytes).map_err(refused)?;
         self.within("segment size", self.segment_size(), segment_sizes(page_bytes))?;
         self.within("event limit", self.event_bytes_max.into(), 4096..=100_000_000)?;
         if !self.small {
@@ -237,6 +236,18 @@ impl Options {
     /// The size of a page of a new segment.
     pub(crate) fn page_size(&self) -> u32 {
         self.page_bytes.unwrap_or(PAGE_BYTES)
+    }
+
+    /// Say that the reference implementation reads no pages of this size.
+    pub(crate) fn warn_of_pages(&self, dir: &Path) {
+        let page_bytes = self.page_size();
+        if !PAGE_BYTES_OF_REFERENCE.contains(&page_bytes) {
+            lines::warn(format_args!(
+                "the event store gets pages of {page_bytes} bytes; the reference implementation reads 4096, 8192 and \
+                 16384 only ({})",
+                dir.display()
+            ));
+        }
     }
 
     /// The size at which a segment is full.

@@ -59,7 +59,10 @@ impl EventStore {
         let mut state = shared.state();
         match state.page_bytes() == shared.options.page_size() {
             true => Ok(()),
-            false => shared.begin_segment(&mut state),
+            false => {
+                shared.options.warn_of_pages(&shared.dir);
+                shared.begin_segment(&mut state)
+            }
         }
     }
 }

@@ -186,8 +186,13 @@ fn non_segment_is_refused_with_the_reason() {
     for (at, value, kind, text) in [
         (0, 0xFF, ErrorKind::NotALog, "magic ff535452, a segment's is 4e535452"),
         (31, 2, ErrorKind::Unsupported, "version 2 of a segment, known is 1"),
-        (6, 0x11, ErrorKind::NotALog, "pages of 4352 bytes, powers of two 1024 to 65536"),
-        (5, 0x80, ErrorKind::NotALog, "pages of 8392704 bytes, powers of two 1024 to 65536"),
+        (6, 0x11, ErrorKind::NotALog, "page size 4352, may be a power of two from 1024 to 65536"),
+        (
+            5,
+            0x80,
+            ErrorKind::NotALog,
+            "page size 8392704, may be a power of two from 1024 to 65536",
+        ),
     ] {
         let mut bytes = intact.clone();
         bytes[at] = value;

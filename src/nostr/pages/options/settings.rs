@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{CHECKPOINT_INTERVAL_MS, Options, RATIOS, segment_sizes};
-use crate::nostr::bytes::page::PAGE_BYTES_WRITTEN;
+use crate::nostr::bytes::page::is_page_bytes;
 use crate::nostr::log::wal_options::{BATCH_BYTES, BATCH_INTERVAL_MS};
 
 const SEGMENT_SIZE: &str = "segment_size";
@@ -65,7 +65,7 @@ impl Options {
     /// values out of range become the defaults.
     #[must_use]
     pub(crate) fn with_settings_of(&self, page_bytes: u32, kept: &Settings) -> Self {
-        let pages = Some(page_bytes).filter(|size| PAGE_BYTES_WRITTEN.contains(size));
+        let pages = Some(page_bytes).filter(|&size| is_page_bytes(size));
         let mut options = Self { page_bytes: self.page_bytes.or(pages), ..self.clone() };
         let sizes = segment_sizes(options.page_size());
         let in_range = |value, range| self.accepted(range).contains(&value);

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Segment;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::bytes::page::{Header, PAGE_BYTES_WRITTEN};
+use crate::nostr::bytes::page::{Header, check_page_bytes};
 use crate::storage::segmented::remove;
 use crate::storage::{Access, Storage, replace, write_full};
 
@@ -58,10 +58,8 @@ impl Segment {
 
 /// The first page of a segment without records.
 fn first_page(segment: u32, page_bytes: u32, created_at: u64) -> Result<Vec<u8>> {
-    if !PAGE_BYTES_WRITTEN.contains(&page_bytes) {
-        let message = format!("pages of {page_bytes} bytes, written are 4096, 8192 and 16384");
-        return Err(Error::new(ErrorKind::InvalidArgument, message).of(FORMAT));
-    }
+    check_page_bytes(page_bytes)
+        .map_err(|message| Error::new(ErrorKind::InvalidArgument, message).of(FORMAT))?;
     let (records, next_free, compacted_at) = (0, page_bytes, 0);
     let header = Header { page_bytes, created_at, segment, records, next_free, compacted_at };
     let mut bytes = header.encode().to_vec();

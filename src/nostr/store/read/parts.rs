@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::nostr::bytes::page::PAGE_BYTES_READ;
+use crate::nostr::bytes::page::PAGE_BYTES;
 
 use super::{Events, Scan};
 
@@ -12,7 +12,7 @@ impl Events {
     /// return the same events and the same damage as the whole walk.
     pub(crate) fn take_parts(&mut self, count: usize, bytes: u64) -> Vec<Self> {
         // Cut at an offset where pages of any size begin.
-        let bytes = bytes.next_multiple_of((*PAGE_BYTES_READ.end()).into());
+        let bytes = bytes.next_multiple_of((*PAGE_BYTES.end()).into());
         let mut parts = Vec::new();
         while self.is_whole && parts.len() < count {
             let Some((segment, Scan::Forward(scan))) = &mut self.scan else {

@@ -36,7 +36,7 @@ fn made(page_bytes: u32) -> Sim {
 
 #[test]
 fn opening_without_sizes_keeps_the_sizes() {
-    for size in [4096, 8192, 16384] {
+    for size in [1024, 2048, 4096, 8192, 16384, 32768, 65536] {
         let disk = made(size);
         append(&unnamed(&disk), 4..8);
         assert_eq!(pages(&disk), [(size, 4), (size, 4), (size, 3)]);

@@ -52,7 +52,7 @@ pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
 pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, checksums: bool) {
     for history in histories {
         let mut explorer = Explorer::default();
-        crash(history, durability, checksums, &[], Plan::of(states), &mut explorer);
+        crash(history, Run::new(durability, checksums), &[], Plan::of(states), &mut explorer);
         finish(None, explorer);
     }
 }
@@ -61,23 +61,21 @@ pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, check
 pub fn crashed_twice(history: &str, second_calls: usize, second_states: u64) {
     let plan = Plan { second_calls, second_states, ..Plan::of(2) };
     let mut explorer = Explorer::default();
-    crash(history, Durability::Manual, true, &[], plan, &mut explorer);
+    crash(history, Run::new(Durability::Manual, true), &[], plan, &mut explorer);
     finish(None, explorer);
 }
 
 /// Crash a history at every call of its last step.
 fn crash(
     history: &str,
-    durability: impl Into<Option<Durability>>,
-    checksums: bool,
+    mut run: Run,
     lost: &'static [&'static str],
     plan: Plan,
     explorer: &mut Explorer,
 ) {
-    let durability = durability.into();
-    let mut run = Run::new(durability, checksums);
-    let how = durability.map_or_else(|| "default".into(), |durability| durability.to_string());
-    let what = format!("{how} {history:?}, checksums {checksums}");
+    let Options { durability, checksums, page_bytes, .. } = &run.options;
+    let what =
+        format!("{durability:?} {history:?}, checksums {checksums}, pages of {page_bytes:?}");
     let last = history.chars().count();
     // Opening is also a step.
     for (at, step) in std::iter::once('o').chain(history.chars()).enumerate() {
@@ -120,7 +118,8 @@ fn every_short_history_survives_every_crash() {
     let mut explorer = Explorer::default();
     for (durability, fewer) in DURABILITIES {
         for history in all_after("", steps.saturating_sub(fewer), STEPS) {
-            crash(&history, durability, true, &[], Plan::of(states), &mut explorer);
+            let run = Run::new(durability, true);
+            crash(&history, run, &[], Plan::of(states), &mut explorer);
             if explorer.failures.len() > 5 {
                 break;
             }
@@ -156,7 +155,8 @@ fn interrupted_compaction_doubles_nothing_without_a_manifest() {
     for history in &histories[..of_tier("DEEDBOOK_NOSTR_INTERRUPTED") as usize] {
         for lost in [&[MANIFEST][..], &[COPY], &[MANIFEST, COPY]] {
             let mut explorer = Explorer::default();
-            crash(history, Durability::Manual, true, lost, Plan::of(states), &mut explorer);
+            let run = Run::new(Durability::Manual, true);
+            crash(history, run, lost, Plan::of(states), &mut explorer);
             finish(None, explorer);
         }
     }
@@ -172,14 +172,9 @@ fn longer_random_histories_survive_crashes_in_last_step() {
         let chance = mix(seed ^ mix(round));
         let (history, durability) =
             (by_chance(STEPS_BY_CHANCE, chance), DURABILITIES[(mix(chance) % 4) as usize].0);
-        crash(
-            &history,
-            durability,
-            mix(chance ^ 1).is_multiple_of(2),
-            &[],
-            Plan::of(states),
-            &mut explorer,
-        );
+        let mut run = Run::new(durability, mix(chance ^ 1).is_multiple_of(2));
+        run.options.page_bytes = [None, Some(1024)][(mix(chance ^ 2) % 2) as usize];
+        crash(&history, run, &[], Plan::of(states), &mut explorer);
     }
     finish(Some("chance"), explorer);
 }

@@ -191,15 +191,16 @@ fn sizes_within_range_are_accepted_and_others_refused() {
     let event = |bytes| opened(&|options| options.event_bytes_max = bytes);
     let ratio = |ratio| opened(&|options| options.compaction_ratio = Some(ratio));
     for taken in [
-        [page(4096), page(16384), segment(10 << 20), segment((1 << 32) - 4096)],
+        [page(1024), page(65536), segment(10 << 20), segment((1 << 32) - 4096)],
         [event(4096), event(100_000_000), ratio(0.1), ratio(0.5)],
     ] {
         assert_eq!(taken, [Ok(()), Ok(()), Ok(()), Ok(())]);
     }
     for (refused, text) in [
-        (page(0), "page size 0, may be 4096, 8192 or 16384"),
-        (page(4095), "page size 4095, may be 4096, 8192 or 16384"),
-        (page(32768), "page size 32768, may be 4096, 8192 or 16384"),
+        (page(0), "page size 0, may be a power of two from 1024 to 65536"),
+        (page(4095), "page size 4095, may be a power of two from 1024 to 65536"),
+        (page(512), "page size 512, may be a power of two from 1024 to 65536"),
+        (page(131072), "page size 131072, may be a power of two from 1024 to 65536"),
         (segment((10 << 20) - 1), "segment size 10485759, may be 10485760 to 4294963200"),
         (segment((1 << 32) - 4095), "segment size 4294963201, may be 10485760 to 4294963200"),
         (event(4095), "event limit 4095, may be 4096 to 100000000"),
