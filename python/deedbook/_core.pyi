@@ -2301,6 +2301,7 @@ class EventStore:
         checkpoint_bytes: int | None = None,
         checkpoint_interval: float | None = None,
         compaction_ratio: float | None = None,
+        auto_compact: bool = True,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] | None = None,
@@ -2347,7 +2348,8 @@ class EventStore:
         thread, a later append does.
 
         ``compaction_ratio``: the default of `compact`, 0.1 to 0.5; 0.2 for a new store.
-        ``checksums``: whether new records have a checksum of their own.
+        ``auto_compact``: whether a handle for appending compacts by itself, at most once an hour, if
+        a segment reaches the ratio. Appends and queries go on meanwhile. ``checksums``: whether new records have a checksum of their own.
 
         ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; readers accept larger
         stored records.
@@ -2387,6 +2389,7 @@ class EventStore:
         checkpoint_bytes: int | None = None,
         checkpoint_interval: float | None = None,
         compaction_ratio: float | None = None,
+        auto_compact: bool = True,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] | None = None,
@@ -2668,14 +2671,15 @@ class EventStore:
         """Drop deleted, replaced and expired events from segments with at least this share of them.
 
         Without ``ratio`` the store's `compaction_ratio` counts; 0 selects all segments with any
-        such event. Segments with nothing to drop stay unchanged. Appends wait. Raises
-        `CorruptError` for a damaged segment, and changes nothing. ``dry_run`` only reports, and
-        works on a store open for reading, too.
+        such event. Segments with nothing to drop stay unchanged. Appends and queries go on, and
+        wait only while the new segments take the place of the old ones. Raises `CorruptError` for a
+        damaged segment, and changes nothing. ``dry_run`` only reports, and works on a store open for
+        reading, too.
 
         ``progress`` is called with the bytes done and the total, which grows once the events to
-        copy are known; ``progress`` must not call the store. An error from ``progress``, or Ctrl-C,
-        ends the work: the segments compacted so far stay compacted, and the next compaction
-        continues.
+        copy are known; ``progress`` must not close or compact the store. An error from
+        ``progress``, or Ctrl-C, ends the work: the segments compacted so far stay compacted, and
+        the next compaction continues.
         """
     def fragmentation(
         self, *, progress: Callable[[int, int], object] | None = None

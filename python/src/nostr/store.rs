@@ -92,7 +92,8 @@ impl PyEventStore {
     #[pyo3(signature = (path, mode="r", *, durability=None, recovery="valid", batch_interval=None,
                         batch_bytes=None, page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
-                        checkpoint_interval=None, compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
+                        checkpoint_interval=None, compaction_ratio=None, auto_compact=true,
+                        checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
                         check="end", file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
@@ -110,6 +111,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: Option<u64>,
         checkpoint_interval: Option<f64>,
         compaction_ratio: Option<f64>,
+        auto_compact: bool,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: Option<&str>,
@@ -132,6 +134,7 @@ impl PyEventStore {
         let options = options
             .recovery(recovery.parse().or_raise(py)?)
             .wal_segment_bytes(wal_segment_bytes)
+            .auto_compact(auto_compact)
             .checksums(checksums)
             .event_bytes_max(event_bytes_max)
             .mapped_reads(mapped_reads)
@@ -149,7 +152,8 @@ impl PyEventStore {
     #[pyo3(signature = (path, *, durability=None, batch_interval=None, batch_bytes=None,
                         page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
-                        checkpoint_interval=None, compaction_ratio=None, checksums=true, event_bytes_max=100_000_000,
+                        checkpoint_interval=None, compaction_ratio=None, auto_compact=true,
+                        checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0,
                         file_mode=0o600))]
     #[allow(clippy::too_many_arguments)]
@@ -165,6 +169,7 @@ impl PyEventStore {
         #[pyo3(from_py_with = numbers::checkpoint_bytes)] checkpoint_bytes: Option<u64>,
         checkpoint_interval: Option<f64>,
         compaction_ratio: Option<f64>,
+        auto_compact: bool,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: Option<&str>,
@@ -186,6 +191,7 @@ impl PyEventStore {
             checkpoint_bytes,
             checkpoint_interval,
             compaction_ratio,
+            auto_compact,
             checksums,
             event_bytes_max,
             history,

@@ -1,55 +1,46 @@
 //! Compaction: copy the current events to new segments, and delete the old segments.
 //!
-//! 1. Make a checkpoint, so that opening replays no entry about the old segments.
-//! 2. Copy the current events to new segments under unfinished names, and sync files and names. A
-//!    crash leaves files that no reader looks at, and opening for writing deletes them.
-//! 3. Store the intent, durably. From here on the compaction counts, and opening finishes it.
-//! 4. Rename the new segments, list them in the manifest, delete the old segments, and remove the
-//!    intent (`pages/compacted.rs`).
+//! 1. Make a checkpoint.
+//! 2. Copy the current events to new segments under unfinished names, and sync files and names.
+//!    Appends and queries go on. A crash leaves files that no reader looks at, and opening for
+//!    writing deletes them.
+//! 3. Hold the store. Copy the events appended to an old segment during step 2, and give the copies
+//!    the flags set during step 2.
+//! 4. Make a checkpoint again, so that opening replays no entry about the old segments.
+//! 5. Store the intent, durably. From here on the compaction counts, and opening finishes it.
+//! 6. Rename the new segments, list them in the manifest, delete the old segments, and remove the
+//!    intent (`pages/compacted.rs`). Release the store.
 //!
-//! Steps 2 to 4 run for a few old segments at a time, so that a crash or an error costs little
-//! work. Finished segments have nothing left to drop, and the next compaction continues with the
-//! rest.
+//! Steps 2 to 6 run for a few old segments at a time, so that a crash or an error costs little work.
+//! Finished segments have nothing left to drop, and the next compaction continues with the rest.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::sync_channel;
-use std::thread::{self, ScopedJoinHandle};
+use std::time::Instant;
 
-use super::fragmentation::{CompactionReport, Fate, fate_of, fragmentation_of};
+use super::fragmentation::{CompactionReport, fragmentation_of};
 use crate::error::{ErrorKind, Result};
-use crate::ground::slice;
-use crate::nostr::bytes::event::{Id, Location};
-use crate::nostr::bytes::names::Searches;
-use crate::nostr::bytes::record;
+use crate::ground::lines;
+use crate::ground::locks::lock;
+use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::compacted::Compacted;
 use crate::nostr::pages::manifest;
-use crate::nostr::pages::on_all_cores::cores;
-use crate::nostr::pages::on_all_cores::gone;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
-use crate::nostr::pages::segment::{Found, PageDamage, Segment};
-use crate::nostr::pages::segments::Segments;
+use crate::nostr::pages::segment::Segment;
+use crate::nostr::pages::segments::{Segments, Source};
 use crate::nostr::store::handle::{EventStore, Shared, State};
 use crate::nostr::store::indexing::Moved;
 
 /// The number of new segments that one step of a compaction fills.
-const STEP_SEGMENTS: u64 = 4;
-/// The bytes of old pages in one part of the copied records.
-const PART_BYTES: u64 = 1 << 20;
-/// The number of parts that may wait for a write.
-const PARTS_WAITING: usize = 4;
-/// The number of bytes below which a thread is not worth its start.
-const THREAD_BYTES: u64 = 16 << 20;
-/// The number of bytes after which a sync begins.
-const SYNC_BYTES: u64 = 16 << 20;
+const STEP_SEGMENTS: u64 = 2;
 
 impl EventStore {
     /// Drop deleted, replaced and expired events from the segments in which they take at least this
     /// share of the bytes. 0 selects each segment with any such event, and `None` stands for the
-    /// [`Options::compaction_ratio`]. Segments with nothing to drop stay unchanged. Other calls on
-    /// the store wait until the end; running walks continue. A dry run only reports, and works on a
-    /// store open for reading, too.
+    /// [`Options::compaction_ratio`]. Segments with nothing to drop stay unchanged. Appends
+    /// and queries go on, and wait only while new segments take the place of old ones. A dry run
+    /// only reports, and works on a store open for reading, too.
     ///
     /// [`Options::compaction_ratio`]: crate::nostr::Options::compaction_ratio
     ///
@@ -68,7 +59,7 @@ impl EventStore {
 
     /// Compact the store, and call `progress` with the bytes done and the total. The total grows
     /// once the events to copy are known. An error of `progress` ends the work; the segments
-    /// compacted so far stay compacted. `progress` must not call the store.
+    /// compacted so far stay compacted. `progress` must not close or compact the store.
     ///
     /// # Errors
     ///
@@ -95,23 +86,71 @@ impl EventStore {
             return Ok(report);
         }
         let (shared, wal) = self.writable()?;
-        let mut state = shared.state();
-        state.check(shared)?;
-        shared.compact(wal, &mut state, ratio, &mut Progress::new(progress))
+        shared.compact(wal, ratio, &mut Progress::new(progress))
+    }
+
+    /// Compact if that is due, as the thread of compactions does: for tests.
+    #[doc(hidden)]
+    pub fn compact_in_time(&self) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        shared.compact_if_due(wal)
     }
 }
 
 impl Shared {
-    fn compact(
+    /// One round of the thread that compacts; false ends the thread.
+    pub(crate) fn compact_in_time(&self) -> bool {
+        let Some(wal) = self.wal.as_ref().filter(|_| !self.is_closed()) else { return false };
+        match self.compact_if_due(wal) {
+            Err(error) if !self.is_closed() => lines::warn(format_args!(
+                "the compaction in the background failed, and the next one is in an hour: {error}"
+            )),
+            _ => {}
+        }
+        true
+    }
+
+    /// Compact, unless an hour has not passed since the last compaction, or nothing is due.
+    fn compact_if_due(&self, wal: &EventWal) -> Result<()> {
+        let wait = self.options.compaction_wait;
+        let is_early = || {
+            let state = self.state();
+            now().abs_diff(state.manifest.last_compaction_time) < wait.as_secs()
+                || state.compacted_at.is_some_and(|at| at.elapsed() < wait)
+                || state.broken.is_some()
+        };
+        if is_early() || !self.compaction_due()? {
+            return Ok(());
+        }
+        self.state().compacted_at = Some(Instant::now());
+        let report = self.compact(wal, self.options.ratio(), &mut Progress::silent())?;
+        lines::info(format_args!(
+            "a compaction dropped {} events: {} -> {} bytes ({})",
+            report.deleted + report.replaced + report.expired,
+            report.bytes_before,
+            report.bytes_after,
+            self.dir.display()
+        ));
+        Ok(())
+    }
+
+    pub(super) fn compact(
         &self,
         wal: &EventWal,
-        state: &mut State,
         ratio: f64,
         progress: &mut Progress<'_>,
     ) -> Result<CompactionReport> {
+        // Closing waits for the lock.
+        let _compacting = lock(&self.compacting);
+        if self.is_closed() {
+            return Err(self.refused(ErrorKind::Closed, "the store is closed"));
+        }
         let (mut report, mut shares) = (CompactionReport::default(), BTreeMap::new());
-        let segments: Vec<Segment> =
-            state.segments.by_id.values().map(|open| open.segment.clone()).collect();
+        let segments: Vec<Segment> = {
+            let state = self.state();
+            state.check(self)?;
+            state.segments.by_id.values().map(|open| open.segment.clone()).collect()
+        };
         let found = fragmentation_of(&segments, self.options.now(), progress)?;
         for share in found.into_iter().map(|(share, _)| share).filter(|share| share.is_due(ratio)) {
             shares.extend(share.segments.first().map(|&id| (id, share.clone())));
@@ -123,26 +162,101 @@ impl Shared {
             return Ok(report);
         }
         progress.expect(report.bytes_before);
-        self.checkpoint(wal, state)?;
         report.bytes_after = 0;
+        {
+            // Later events alone are unsynced then, and a power cut loses no page of an old segment.
+            let mut state = self.state();
+            state.check(self)?;
+            self.checkpoint(wal, &mut state)?;
+        }
         for old in self.steps(&shares) {
-            let next = state.manifest.next_segment_id;
-            let mut targets = state.segments.unfinished();
-            let moved = self.copy(state, &old, &[], next, &mut targets, progress)?;
-            targets.map(&self.options);
-            report.written.extend(targets.by_id.keys());
-            let ends = targets.by_id.values().map(|open| u64::from(open.segment.end()));
-            report.bytes_after += ends.sum::<u64>();
-            for share in old.iter().filter_map(|id| shares.get(id)) {
-                state.manifest.total_deleted += share.deleted;
-                state.manifest.total_replaced += share.replaced;
-            }
-            // From here on the intent decides.
-            let done = self.swap(state, &old, targets, &moved);
-            done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+            let (written, bytes) = self.step(wal, &old, &shares, progress)?;
+            report.written.extend(written);
+            report.bytes_after += bytes;
         }
         progress.end()?;
         Ok(report)
+    }
+
+    /// Copy some old segments while other calls go on, and put the copies in their place. Returns
+    /// the new segments, and their size.
+    fn step(
+        &self,
+        wal: &EventWal,
+        old: &[u32],
+        shares: &BTreeMap<u32, CompactionReport>,
+        progress: &mut Progress<'_>,
+    ) -> Result<(Vec<u32>, u64)> {
+        let (sources, next, mut targets) = {
+            let mut state = self.state();
+            state.check(self)?;
+            state.segments.changed = Some(Vec::new());
+            let next = state.manifest.next_segment_id;
+            (state.segments.sources(old), next, state.segments.unfinished())
+        };
+        let copied = self.copy(&sources, &[], next, &mut targets, progress);
+        let copied = copied.and_then(|moved| {
+            let reported = progress.report();
+            reported.inspect_err(|_| self.discard(&targets)).map(|()| moved)
+        });
+        let mut state = self.state();
+        let changed = state.segments.changed.take().unwrap_or_default();
+        let mut moved = copied?;
+        let ready = state.check(self).and_then(|()| {
+            self.catch_up(&state, (&sources, &changed), next, &mut targets, &mut moved)?;
+            // Opening must replay no entry about the old segments.
+            match state.wal_bytes {
+                0 => Ok(()),
+                _ => self.checkpoint(wal, &mut state),
+            }
+        });
+        ready.inspect_err(|_| self.discard(&targets))?;
+        targets.map(&self.options);
+        let written = targets.by_id.keys().copied().collect();
+        let bytes = targets.by_id.values().map(|open| u64::from(open.segment.end())).sum();
+        for share in old.iter().filter_map(|id| shares.get(id)) {
+            state.manifest.total_deleted += share.deleted;
+            state.manifest.total_replaced += share.replaced;
+        }
+        // From here on the intent decides.
+        let done = self.swap(&mut state, old, targets, &moved);
+        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        Ok((written, bytes))
+    }
+
+    /// Give the copies the events and the flags that the old segments got during the copying.
+    fn catch_up(
+        &self,
+        state: &State,
+        (sources, changed): (&[Source], &[(Location, Flags)]),
+        next: u32,
+        targets: &mut Segments,
+        moved: &mut Moved,
+    ) -> Result<()> {
+        let mut progress = Progress::silent();
+        let now = state.manifest.next_segment_id;
+        // The store began a segment with the number of a copy, or shows a dropped event again.
+        if now != next || changed.iter().any(|(_, flags)| flags.is_live()) {
+            self.discard(targets);
+            *targets = state.segments.unfinished();
+            let old: Vec<u32> = sources.iter().map(|(old, _)| old.header().segment).collect();
+            *moved = self.copy(&state.segments.sources(&old), &[], now, targets, &mut progress)?;
+            return Ok(());
+        }
+        let appended = state.segments.appended_to(sources);
+        if !appended.is_empty() {
+            moved.join(self.copy(&appended, &[], next, targets, &mut progress)?);
+        }
+        for &(at, flags) in changed {
+            // The old locations are in order.
+            if let Ok(found) = moved.from.binary_search(&at)
+                && let Some(&(_, _, to)) = moved.kept.get(found)
+            {
+                targets.set_flags_later(to, flags)?;
+            }
+        }
+        targets.write_flags()?;
+        targets.sync().map(drop)
     }
 
     /// The groups of old segments, one group a step.
@@ -161,183 +275,6 @@ impl Shared {
             steps.push(step);
         }
         steps
-    }
-
-    /// Copy the current events to new segments, numbered from `next` on, and sync the segments.
-    /// Damage is an error, unless `saved` has the damaged pages, because the old segments will be
-    /// deleted. After an error the new files are deleted, if the disk allows that.
-    pub(crate) fn copy(
-        &self,
-        state: &State,
-        old: &[u32],
-        saved: &[(u32, PageDamage)],
-        next: u32,
-        targets: &mut Segments,
-        progress: &mut Progress<'_>,
-    ) -> Result<Moved> {
-        let copied = self.copy_to(state, old, saved, next, targets, progress);
-        copied.inspect_err(|_| {
-            let files = targets.by_id.values().map(|open| open.segment.path());
-            files.for_each(|path| drop(self.options.storage.remove(path)));
-        })
-    }
-
-    fn copy_to(
-        &self,
-        state: &State,
-        old: &[u32],
-        saved: &[(u32, PageDamage)],
-        next: u32,
-        targets: &mut Segments,
-        progress: &mut Progress<'_>,
-    ) -> Result<Moved> {
-        let old = old.iter().filter_map(|id| state.segments.by_id.get(id));
-        let old: Vec<Segment> = old.map(|open| open.segment.clone()).collect();
-        let bytes: u64 = old.iter().map(|segment| u64::from(segment.end())).sum();
-        let mut kept = Vec::new();
-        let mut write = |targets: &mut Segments, part: &Part| {
-            progress.add(part.page_bytes)?;
-            self.write_part(targets, part, next, &mut kept)
-        };
-        let gone = match bytes >= THREAD_BYTES && cores() > 1 {
-            true => self.copy_in_threads(&old, saved, targets, &mut write)?,
-            false => self.read_parts(&old, saved, &mut |part| write(targets, &part))?,
-        };
-        if targets.by_id.is_empty() {
-            // Without a new segment, the old segments would look lost.
-            targets.create(&self.options, next, now())?;
-        }
-        let written: Vec<u32> = targets.by_id.keys().copied().collect();
-        for id in written {
-            targets.write_header(id, Some(now()))?;
-        }
-        targets.sync()?;
-        targets.sync_names()?;
-        Ok(Moved { kept, gone })
-    }
-
-    /// Read in one thread, write in this thread, and sync in a third: otherwise the disk would wait
-    /// for the last write.
-    fn copy_in_threads(
-        &self,
-        old: &[Segment],
-        saved: &[(u32, PageDamage)],
-        targets: &mut Segments,
-        write: &mut dyn FnMut(&mut Segments, &Part) -> Result<()>,
-    ) -> Result<Vec<Location>> {
-        thread::scope(|scope| {
-            // An error below drops `parts`, and the reading thread ends with its next part.
-            let (give, parts) = sync_channel(PARTS_WAITING);
-            let reading = scope.spawn(move || {
-                self.read_parts(old, saved, &mut |part| give.send(part).map_err(|_| gone()))
-            });
-            let (mut unsynced, mut syncing) = (0, None::<ScopedJoinHandle<'_, Result<()>>>);
-            for part in parts {
-                write(targets, &part)?;
-                unsynced += part.page_bytes;
-                if unsynced < SYNC_BYTES || syncing.as_ref().is_some_and(|one| !one.is_finished()) {
-                    continue;
-                }
-                syncing.take().map_or(Ok(()), joined)?;
-                // No target exists before the first kept event.
-                if let Some(open) = targets.by_id.values().next_back() {
-                    let segment = open.segment.clone();
-                    (unsynced, syncing) = (0, Some(scope.spawn(move || segment.sync())));
-                }
-            }
-            syncing.map_or(Ok(()), joined)?;
-            joined(reading)
-        })
-    }
-
-    /// Read the current events in parts; returns the locations of the others.
-    fn read_parts(
-        &self,
-        old: &[Segment],
-        saved: &[(u32, PageDamage)],
-        give: &mut dyn FnMut(Part) -> Result<()>,
-    ) -> Result<Vec<Location>> {
-        let (mut part, mut gone, now) = (Part::default(), Vec::new(), self.options.now());
-        let searches = Searches::default();
-        for segment in old {
-            let id = segment.header().segment;
-            let same_pages = segment.header().page_bytes == self.options.page_size();
-            let mut scan = segment.scan(0).with_names(&searches);
-            while let Some(found) = scan.next()? {
-                let found = match found {
-                    Found::Record(found) => found,
-                    Found::Damage(damage) if is_within(&damage, id, saved) => continue,
-                    // The earlier look found no damage: a page has gone bad since, or a read
-                    // failed.
-                    Found::Damage(damage) => return Err(segment.damaged(&damage)),
-                };
-                part.page_bytes += u64::from(found.end - found.offset);
-                if fate_of(&found.event, now) == Fate::Keep {
-                    part.events.push((found.event.id, found.event.created_at));
-                    if same_pages {
-                        part.bytes.extend_from_slice(found.bytes);
-                    } else {
-                        let (trailer, pages) = (self.options.checksums, self.options.page_size());
-                        record::encode_stored(&found.event, trailer, pages, &mut part.bytes)?;
-                    }
-                    part.ends.push(part.bytes.len());
-                } else {
-                    gone.push(Location { segment: id, offset: found.offset });
-                }
-                if part.page_bytes >= PART_BYTES {
-                    give(std::mem::take(&mut part))?;
-                }
-            }
-        }
-        give(part)?;
-        Ok(gone)
-    }
-
-    fn write_part(
-        &self,
-        targets: &mut Segments,
-        part: &Part,
-        next: u32,
-        kept: &mut Vec<(Id, u32, Location)>,
-    ) -> Result<()> {
-        let mut from = 0;
-        let mut records: Vec<&[u8]> = Vec::with_capacity(part.ends.len());
-        for &end in &part.ends {
-            records.push(slice::part(&part.bytes, from..end));
-            from = end;
-        }
-        let mut events = part.events.iter();
-        let mut rest = records.as_slice();
-        while !rest.is_empty() {
-            let fits = match targets.last() {
-                Some(_) => self.fitting(targets, rest)?,
-                None => 0,
-            };
-            if fits == 0 {
-                let id = targets.last().map_or(Ok(next), manifest::after)?;
-                targets.create(&self.options, id, now())?;
-            }
-            // At least one record: an event may be larger than the limit of a segment.
-            let fits = self.fitting(targets, rest)?.max(1);
-            let (these, later) = rest.split_at(fits);
-            let places = targets.append(these)?;
-            let these = places.iter().zip(&mut events);
-            kept.extend(these.map(|(&at, &(id, created_at))| (id, created_at, at)));
-            rest = later;
-        }
-        Ok(())
-    }
-
-    /// The number of records for which the last segment has room.
-    fn fitting(&self, targets: &mut Segments, records: &[&[u8]]) -> Result<usize> {
-        let room = targets.room(self.options.segment_size())?;
-        let active = &targets.active()?.segment;
-        let mut needed = 0;
-        let fits = records.iter().take_while(|record| {
-            needed += active.bytes_for(record.len());
-            needed <= room
-        });
-        Ok(fits.count())
     }
 
     /// Store the intent, list the new segments in the manifest, and delete the old segments.
@@ -372,25 +309,4 @@ impl Shared {
         Compacted::forget(&*self.options.storage, &self.sidecar)?;
         state.index_durable()
     }
-}
-
-/// Records to write.
-#[derive(Default)]
-struct Part {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// The records' ids and times.
-    events: Vec<(Id, u32)>,
-    /// Size of the old pages, including pages not copied.
-    page_bytes: u64,
-}
-
-/// Whether damage in a segment is among the saved pages.
-fn is_within(damage: &PageDamage, segment: u32, saved: &[(u32, PageDamage)]) -> bool {
-    let has_all = |part: &PageDamage| part.offset <= damage.offset && damage.end <= part.end;
-    saved.iter().any(|(of, part)| *of == segment && has_all(part))
-}
-
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(gone()))
 }

@@ -11,7 +11,7 @@ use crate::nostr::pages::on_all_cores::on_all_cores;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, Segment};
 use crate::nostr::pages::segments::dead::Dead;
-use crate::nostr::store::handle::EventStore;
+use crate::nostr::store::handle::{EventStore, Shared};
 
 /// The number of bytes in one task of a core.
 const LOOK_BYTES: u64 = 8 << 20;
@@ -108,9 +108,24 @@ impl EventStore {
     /// Fails for a closed handle, and for damage in a segment that it reads; see
     /// [Errors](crate#errors).
     pub fn compaction_due(&self) -> Result<bool> {
+        self.usable()?.compaction_due()
+    }
+
+    /// The counted dead bytes of each segment, if known: for tests.
+    #[doc(hidden)]
+    pub fn dead_bytes(&self) -> Result<Vec<Option<u64>>> {
         let (shared, now) = (self.usable()?, self.options().now());
+        let mut state = shared.state();
+        let segments = state.segments.by_id.values_mut();
+        Ok(segments.map(|open| Some(open.dead_and_all(now)?.0)).collect())
+    }
+}
+
+impl Shared {
+    pub(super) fn compaction_due(&self) -> Result<bool> {
+        let now = self.options.now();
         let (mut unknown, mut is_due) = (Vec::new(), false);
-        for open in shared.state().segments.by_id.values_mut() {
+        for open in self.state().segments.by_id.values_mut() {
             match open.dead_and_all(now) {
                 Some(counted) => is_due |= self.is_due(counted),
                 None => unknown.push((open.segment.clone(), open.flags_set)),
@@ -124,9 +139,9 @@ impl EventStore {
             let segments = [segment];
             let found = fragmentation_of(&segments, now, &mut Progress::silent());
             for (share, dead) in found.map_err(|e| e.of(FORMAT))? {
-                is_due |= share.is_due(self.options().ratio());
+                is_due |= share.is_due(self.options.ratio());
                 let id = share.segments.first();
-                let mut state = shared.state();
+                let mut state = self.state();
                 if let Some(open) = id.and_then(|id| state.segments.by_id.get_mut(id)) {
                     open.take_count(dead, seen);
                 }
@@ -135,19 +150,10 @@ impl EventStore {
         Ok(is_due)
     }
 
-    /// The counted dead bytes of each segment, if known: for tests.
-    #[doc(hidden)]
-    pub fn dead_bytes(&self) -> Result<Vec<Option<u64>>> {
-        let (shared, now) = (self.usable()?, self.options().now());
-        let mut state = shared.state();
-        let segments = state.segments.by_id.values_mut();
-        Ok(segments.map(|open| Some(open.dead_and_all(now)?.0)).collect())
-    }
-
     fn is_due(&self, (dead, bytes_before): (u64, u64)) -> bool {
         let bytes_after = bytes_before.saturating_sub(dead);
         let share = CompactionReport { bytes_before, bytes_after, ..CompactionReport::default() };
-        share.is_due(self.options().ratio())
+        share.is_due(self.options.ratio())
     }
 }
 

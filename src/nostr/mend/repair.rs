@@ -229,7 +229,8 @@ impl Shared {
     ) -> Result<()> {
         let next = state.manifest.next_segment_id;
         let mut targets = state.segments.unfinished();
-        let moved = self.copy(state, old, saved, next, &mut targets, &mut Progress::silent())?;
+        let sources = state.segments.sources(old);
+        let moved = self.copy(&sources, saved, next, &mut targets, &mut Progress::silent())?;
         let done = self.swap(state, old, targets, &moved);
         done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
     }

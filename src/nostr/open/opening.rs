@@ -121,7 +121,7 @@ impl EventStore {
                     match damage {
                         Damage::Refused => {
                             store.finish_transaction()?;
-                            store.begin_thread()?;
+                            store.begin_threads()?;
                             Ok(store)
                         }
                         Damage::Mended => {

@@ -86,6 +86,9 @@ pub struct Options {
     /// The share of deleted, replaced or expired bytes at which a compaction is due: 0.1 to 0.5; 0.2
     /// for a new store.
     pub compaction_ratio: Option<f64>,
+    /// Whether a compaction starts by itself once a segment reaches the ratio, at most once an hour.
+    /// Appends and queries go on meanwhile.
+    pub auto_compact: bool,
     /// Whether new records have a checksum of their own.
     pub checksums: bool,
     /// Limit of a new record, bytes. Readers accept larger stored records.
@@ -119,6 +122,9 @@ pub struct Options {
     /// The clock that decides which events are expired, in seconds from 1970: for tests.
     #[doc(hidden)]
     pub clock: fn() -> u64,
+    /// The least time between two compactions that start by themselves: for tests.
+    #[doc(hidden)]
+    pub compaction_wait: Duration,
 }
 
 impl Default for Options {
@@ -134,6 +140,7 @@ impl Default for Options {
             checkpoint_bytes: None,
             checkpoint_interval: None,
             compaction_ratio: None,
+            auto_compact: true,
             checksums: true,
             event_bytes_max: 100_000_000,
             history: None,
@@ -146,6 +153,7 @@ impl Default for Options {
             index_on_disk: true,
             small: false,
             clock: now,
+            compaction_wait: Duration::from_secs(3600),
         }
     }
 }
@@ -154,6 +162,7 @@ setters! {
     Options {
         recovery: Recovery,
         wal_segment_bytes: u64,
+        auto_compact: bool,
         checksums: bool,
         event_bytes_max: u32,
         file_mode: u32,

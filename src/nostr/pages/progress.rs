@@ -40,7 +40,18 @@ impl<'a> Progress<'a> {
     /// Report everything expected as done: headers and damaged pages count, too.
     pub fn end(&mut self) -> Result<()> {
         self.done = self.total;
-        self.call()
+        match self.reported < self.total || self.total == 0 {
+            true => self.call(),
+            false => Ok(()),
+        }
+    }
+
+    /// Report the bytes done by now.
+    pub fn report(&mut self) -> Result<()> {
+        match self.reported < self.done {
+            true => self.call(),
+            false => Ok(()),
+        }
     }
 
     fn call(&mut self) -> Result<()> {

@@ -24,6 +24,9 @@ mod counts;
 pub(crate) mod dead;
 mod files;
 
+/// A segment, and the first byte to copy.
+pub type Source = (Segment, u32);
+
 /// The segments, by their numbers; the last takes appends.
 #[derive(Debug)]
 pub struct Segments {
@@ -31,6 +34,8 @@ pub struct Segments {
     pub dir: PathBuf,
     storage: Arc<dyn Storage>,
     pub by_id: BTreeMap<u32, Open>,
+    /// The flags set since a compaction began to copy.
+    pub changed: Option<Vec<(Location, Flags)>>,
     /// Whether a compaction fills these segments: their names are unfinished.
     is_unfinished: bool,
 }
@@ -80,13 +85,29 @@ impl Open {
 
 impl Segments {
     pub fn new(store: &Path, storage: Arc<dyn Storage>) -> Self {
-        Self { dir: segments_dir(store), storage, by_id: BTreeMap::new(), is_unfinished: false }
+        let (dir, by_id) = (segments_dir(store), BTreeMap::new());
+        Self { dir, storage, by_id, changed: None, is_unfinished: false }
     }
 
     /// The new segments of a compaction.
     pub fn unfinished(&self) -> Self {
         let (dir, storage) = (self.dir.clone(), self.storage.clone());
-        Self { dir, storage, by_id: BTreeMap::new(), is_unfinished: true }
+        Self { dir, storage, by_id: BTreeMap::new(), changed: None, is_unfinished: true }
+    }
+
+    /// These segments, to be copied whole.
+    pub fn sources(&self, ids: &[u32]) -> Vec<Source> {
+        let open = ids.iter().filter_map(|id| self.by_id.get(id));
+        open.map(|open| (open.segment.clone(), 0)).collect()
+    }
+
+    /// The pages appended to segments since they looked so.
+    pub fn appended_to(&self, earlier: &[Source]) -> Vec<Source> {
+        let pairs = earlier.iter().filter_map(|(was, _)| {
+            let is = &self.by_id.get(&was.header().segment)?.segment;
+            (is.end() > was.end()).then(|| (is.clone(), was.end()))
+        });
+        pairs.collect()
     }
 
     /// Open the file with this number.
@@ -286,6 +307,9 @@ impl Segments {
         if let Some(open) = self.by_id.get_mut(&at.segment) {
             seeded!(open.count_flags(at.offset, flags), "flags-are-not-counted" => ());
             open.segment.set_flags_later(at.offset, flags);
+        }
+        if let Some(changed) = &mut self.changed {
+            changed.push((at, flags));
         }
         Ok(())
     }

@@ -33,10 +33,16 @@ impl EventStore {
         shared.checkpoint(wal, &mut state)
     }
 
-    /// Start the thread that syncs appends and makes checkpoints in time, if the durability asks for
-    /// timed syncs. With another durability, appends make the checkpoints.
-    pub(crate) fn begin_thread(&self) -> Result<()> {
+    /// Start the thread that compacts in time, and the thread that syncs appends and makes
+    /// checkpoints in time, if the durability asks for timed syncs. With another durability, appends
+    /// make the checkpoints.
+    pub(crate) fn begin_threads(&self) -> Result<()> {
         let shared = &self.shared;
+        if shared.options.auto_compact {
+            let interval = shared.options.compaction_wait.min(Duration::from_secs(60));
+            background::every(shared, &shared.compactor, interval, Shared::compact_in_time)
+                .map_err(|e| Error::io("start the thread of compactions", &shared.dir, e))?;
+        }
         let Some(interval) = shared.options.sync_time() else { return Ok(()) };
         background::every(shared, &shared.background, interval, Shared::keep_time)
             .map_err(|e| Error::io("start the sync thread", &shared.dir, e))

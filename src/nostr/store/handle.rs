@@ -57,6 +57,10 @@ pub(crate) struct Shared {
     /// The fork generation at opening.
     fork_generation: u64,
     closed: AtomicBool,
+    /// Whether a running compaction must end, because the handle closes.
+    pub closing: AtomicBool,
+    /// The lock of a compaction. A compaction takes this lock before the state's lock.
+    pub compacting: Mutex<()>,
     /// The error of a failed close.
     close_failed: OnceLock<String>,
     /// The lock of a commit of staged events. A commit takes this lock before the state's lock.
@@ -65,6 +69,8 @@ pub(crate) struct Shared {
     lock: Mutex<Option<WriterLock>>,
     /// The thread that syncs and makes checkpoints in time.
     pub background: OnceLock<Thread>,
+    /// The thread that compacts in time.
+    pub compactor: OnceLock<Thread>,
 }
 
 impl Debug for EventStore {
@@ -103,6 +109,8 @@ pub(crate) struct State {
     pub logged_since: Option<Instant>,
     /// Whether the last segment was begun and no stored manifest names it.
     pub is_unnamed: bool,
+    /// When the last compaction by itself began.
+    pub compacted_at: Option<Instant>,
     /// Why the segments may lack entries of the write-ahead log. The next opening repairs the
     /// segments.
     pub broken: Option<String>,
@@ -130,11 +138,14 @@ impl EventStore {
             opening,
             fork_generation: fork_generation(),
             closed: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            compacting: Mutex::new(()),
             close_failed: OnceLock::new(),
             committing: Mutex::new(()),
             state: Mutex::new(state),
             lock: Mutex::new(lock),
             background: OnceLock::new(),
+            compactor: OnceLock::new(),
         });
         Self { _owner: Arc::new(Owner(shared.clone())), shared }
     }
@@ -190,6 +201,12 @@ impl EventStore {
         self.shared.is_closed()
     }
 
+    /// Whether a call closes the handle: for tests.
+    #[doc(hidden)]
+    pub fn is_closing(&self) -> bool {
+        self.shared.closing.load(Ordering::Acquire)
+    }
+
     /// Make a [checkpoint](Self::checkpoint), and close. A second call waits for the first, and
     /// fails if the first failed.
     ///
@@ -232,7 +249,7 @@ impl Shared {
     }
 
     /// Whether the handle is closed or closing.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
@@ -244,7 +261,9 @@ impl Shared {
         if self.fork_generation != fork_generation() {
             return Ok(());
         }
-        // Another process may begin to commit as soon as this process has closed the store.
+        // Another process may compact or commit as soon as this process has closed the store.
+        self.closing.store(true, Ordering::Release);
+        let _compacting = crate::ground::locks::lock(&self.compacting);
         let _committing = locked(&self.committing);
         if self.closed.swap(true, Ordering::AcqRel) {
             return match self.close_failed.get() {
@@ -264,7 +283,7 @@ impl Shared {
         state.index = None;
         drop(state);
         *crate::ground::locks::lock(&self.lock) = None;
-        if let Some(thread) = self.background.get() {
+        for thread in [&self.background, &self.compactor].into_iter().filter_map(OnceLock::get) {
             thread.unpark();
         }
         done.map_err(|error| {
@@ -300,6 +319,7 @@ impl State {
             wal_bytes: 0,
             logged_since: None,
             is_unnamed: false,
+            compacted_at: None,
             broken: None,
         }
     }

@@ -32,8 +32,19 @@ const INDEX_NAME: &str = "events";
 pub(crate) struct Moved {
     /// Id, time and new location of the copied events.
     pub kept: Vec<(Id, u32, Location)>,
+    /// The old locations of the copied events.
+    pub from: Vec<Location>,
     /// The old locations of the dropped events.
     pub gone: Vec<Location>,
+}
+
+impl Moved {
+    /// Add later moves.
+    pub fn join(&mut self, later: Self) {
+        self.kept.extend(later.kept);
+        self.from.extend(later.from);
+        self.gone.extend(later.gone);
+    }
 }
 
 impl EventStore {

@@ -27,6 +27,7 @@ pub fn on_storage(storage: Arc<dyn Storage>) -> Options {
         .wal_segment_bytes(64 << 10)
         .checkpoint_bytes(256 << 10)
         .index_on_disk(false)
+        .auto_compact(false)
         .small(true)
 }
 

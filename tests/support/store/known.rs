@@ -75,6 +75,7 @@ impl Known {
         }
         for about in known.events.iter_mut().skip(before.events.len()) {
             (about.written, about.durable, about.gone) = (false, false, false);
+            (about.flags_written, about.flags_durable) = (0, 0);
         }
         known.orders.extend(before.orders.clone());
         known

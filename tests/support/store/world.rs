@@ -83,8 +83,8 @@ impl Run {
 
     /// Do one step: append a note; a note of two pages and two short notes at once; the next version of a profile; a
     /// deletion request for the newest note, or for the newest profile; a profile older than the newest, which is
-    /// deleted; flag the oldest note by hand, or unflag it; commit; checkpoint; a checkpoint by time; compact; close and
-    /// open.
+    /// deleted; flag the oldest note by hand, or unflag it; commit; checkpoint; a checkpoint by time; compact; compact,
+    /// and do other steps during the copying; close and open.
     pub fn apply(&mut self, step: char) -> Done {
         let done = self.step(step);
         self.unsure |= done.is_err();
@@ -122,7 +122,9 @@ impl Run {
                 self.known.all_durable();
                 Ok(())
             }
-            'x' => self.compact(),
+            'x' => self.compact(""),
+            'y' => self.compact("afd"),
+            'z' => self.compact("mvf"),
             'r' => {
                 let closed = self.store().close();
                 self.store = None;
@@ -235,8 +237,8 @@ impl Run {
         done
     }
 
-    /// Compact everything: hidden events go, live events move to the end.
-    fn compact(&mut self) -> Done {
+    /// Compact everything: hidden events go, live events move to the end. The steps `beside` come while the store copies.
+    fn compact(&mut self, beside: &str) -> Done {
         let store = self.store();
         let all = store.iter(Include::All, OnCorrupt::Raise)?;
         let places: Vec<_> = all.collect::<Result<_, _>>()?;
@@ -244,6 +246,7 @@ impl Run {
         let numbered: Vec<_> =
             places.iter().map(|at| (self.known.number_of(&at.event).unwrap(), at)).collect();
         // The old segments go one step after the other.
+        let mut stages = Vec::new();
         for done in 0..=dry.segments.len() {
             let (mut stay, mut moved) = (Vec::new(), Vec::new());
             for &(number, at) in &numbered {
@@ -253,17 +256,31 @@ impl Run {
                     true => self.known.events[number].leaving = true,
                 }
             }
-            stay.extend(moved);
-            self.known.orders.push(stay);
+            stages.push((stay, moved));
         }
-        store.compact(0.0, false)?;
-        self.known.orders.drain(..self.known.orders.len() - 1);
-        if !dry.segments.is_empty() {
-            // A checkpoint comes first.
-            self.known.all_durable();
+        let (first, going) = (self.known.events.len(), self.known.clone());
+        let mut beside = beside.chars();
+        let mut run = |_, _| beside.by_ref().try_for_each(|step| self.step(step));
+        let compacted = store.compact_with(0.0, false, &mut run);
+        let new: Vec<usize> = (first..self.known.events.len()).collect();
+        for (stay, moved) in stages {
+            // The events appended meanwhile are in an old segment, or before the new segments.
+            self.known.orders.push([&stay[..], &new, &moved].concat());
+            self.known.orders.push([&stay[..], &moved, &new].concat());
         }
         for about in &mut self.known.events {
-            about.gone = about.leaving;
+            about.leaving |= about.flags.last().is_some_and(|flags| !flags.is_live());
+        }
+        compacted?;
+        if new.is_empty() {
+            self.known.orders.drain(..self.known.orders.len() - 1);
+        }
+        if !dry.segments.is_empty() {
+            // A checkpoint comes before the copies count.
+            self.known.all_durable();
+        }
+        for (about, before) in self.known.events.iter_mut().zip(&going.events) {
+            about.gone = before.leaving;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
 
 const STEPS: &str = "amvdfckxr";
-/// The steps of longer histories, with a checkpoint by time.
-const STEPS_BY_CHANCE: &str = "amvdfckxrt";
+/// The steps of longer histories, with a checkpoint by time, and with steps during a compaction.
+const STEPS_BY_CHANCE: &str = "amvdfckxrtyz";
 /// The durability of appends, and by how many steps its histories are shorter; `None` is the default.
 const DURABILITIES: [(Option<Durability>, usize); 4] = [
     (Some(Durability::Manual), 0),
@@ -144,6 +144,12 @@ fn timed_checkpoint_survives_crash_at_every_call() {
 #[test]
 fn a_compaction_survives_a_crash_at_every_call() {
     crashed(&["afx", "mmfx", "mvfvmdx"], Durability::Manual, true);
+}
+
+// Promise: store-compaction.
+#[test]
+fn appends_beside_a_compaction_survive_every_crash() {
+    crashed(&["afy", "mvfz"], Durability::Manual, true);
 }
 
 /// Without its manifest, a store opened the old and the new segments of an interrupted compaction: every event was

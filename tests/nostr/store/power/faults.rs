@@ -8,7 +8,7 @@ use crate::support::crashes::choices;
 use crate::support::harness::faulty::expect_typed;
 use crate::support::store::judge::{look, recover};
 
-const SCRIPTS: [&str; 3] = ["avmcvdxamfa", "mkavfxvmrad", "dmmxmcxvr"];
+const SCRIPTS: [&str; 3] = ["avmcvdyamfa", "mkavfxvmrad", "dmmxmcxvr"];
 const STATES: u64 = 3;
 
 #[derive(Default)]

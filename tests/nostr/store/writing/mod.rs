@@ -1,6 +1,7 @@
 //! Appending, replacing, deleting, importing and compacting.
 
 mod addresses;
+mod beside_compaction;
 mod dead_bytes;
 mod imports;
 pub mod large_compaction;

@@ -1,0 +1,196 @@
+//! Appends, changes of flags and closing during a compaction, and compactions that start by themselves.
+
+use std::time::{Duration, Instant};
+
+use crate::store::prelude::*;
+
+/// Compact, and do something once the first events are copied.
+fn compacted_beside(store: &EventStore, mut act: impl FnMut()) -> Vec<u32> {
+    let mut is_done = false;
+    let mut tell = |_, _| {
+        if !std::mem::replace(&mut is_done, true) {
+            act();
+        }
+        Ok(())
+    };
+    let report = store.compact_with(0.0, false, &mut tell).unwrap();
+    assert!(is_done && !report.written.is_empty(), "{report:?}");
+    report.written
+}
+
+/// The store as it is, and as the next opening finds it: these events by walk, by index and by id, and no damage.
+fn has(store: EventStore, on: &Options, mut expected: Vec<Event>) {
+    expected.sort_by_key(|event| event.created_at);
+    let look = |store: &EventStore| {
+        assert_eq!(sorted(store), expected);
+        let mut by_index = found(store, "{}");
+        by_index.sort_by_key(|event| event.created_at);
+        assert_eq!(by_index, expected);
+        for event in &expected {
+            assert_eq!(store.find(&event.id).unwrap().unwrap().event, *event);
+        }
+        assert!(store.verify(Check::Id).unwrap().ok());
+    };
+    look(&store);
+    store.close().unwrap();
+    look(&open(on));
+}
+
+/// Everything except some events.
+fn without(events: Vec<Event>, gone: &[u32]) -> Vec<Event> {
+    let gone: Vec<Id> = gone.iter().map(|&number| note(number).id).collect();
+    events.into_iter().filter(|event| !gone.contains(&event.id)).collect()
+}
+
+/// The number of the oldest segment.
+fn first_segment(store: &EventStore) -> u32 {
+    walked(store, Include::All)[0].location.segment
+}
+
+fn roomy(segment_pages: u64) -> (Options, EventStore) {
+    let (_, options) = in_memory();
+    let options = options.segment_bytes(segment_pages * 4096);
+    (options.clone(), open(&options))
+}
+
+// Promise: store-compaction.
+#[test]
+fn events_appended_beside_a_compaction_are_kept() {
+    // The only segment takes the appends, or a later one does.
+    for first in [10, 25] {
+        let (on, store) = roomy(40);
+        one_by_one(&store, &notes(0..first));
+        delete(&store, &note(4));
+        compacted_beside(&store, || one_by_one(&store, &notes(30..35)));
+        let expected = without(notes(0..first), &[4]);
+        has(store, &on, [expected, notes(30..35)].concat());
+    }
+}
+
+// Promise: store-compaction.
+#[test]
+fn events_hidden_beside_a_compaction_stay_hidden() {
+    let (on, store) = roomy(100);
+    one_by_one(&store, &notes(0..20));
+    store.append(&event(9, 1, 0, &[], "first profile")).unwrap();
+    delete(&store, &note(4));
+    let profile = event(9, 2, 0, &[], "second profile");
+    compacted_beside(&store, || {
+        delete(&store, &note(6));
+        one_by_one(&store, &notes(30..33));
+        delete(&store, &note(31));
+        let target = note(12).id.to_string();
+        let request = event((12 % 5) as u8, 1_800_000_000, 5, &[&["e", &target]], "");
+        store.append(&request).unwrap();
+        store.append(&profile).unwrap();
+    });
+    let kinds = [found(&store, r#"{"kinds": [0]}"#), found(&store, r#"{"kinds": [5]}"#)];
+    assert_eq!((&kinds[0][..], kinds[1].len()), (&[profile.clone()][..], 1));
+    let expected = [notes(0..20), notes(30..33), vec![profile], kinds[1].clone()].concat();
+    let left = store.dead_bytes().unwrap();
+    has(store, &on, without(expected, &[4, 6, 12, 31]));
+    // The copies count the hidden events as dead.
+    assert!(left.iter().any(|dead| dead.is_some_and(|bytes| bytes > 0)), "{left:?}");
+}
+
+// Promise: store-compaction.
+#[test]
+fn event_shown_again_beside_a_compaction_is_kept() {
+    let (on, store) = roomy(100);
+    one_by_one(&store, &notes(0..20));
+    let at = place(&store, &note(4));
+    [4, 5].iter().for_each(|number| delete(&store, &note(*number)));
+    compacted_beside(&store, || store.set_flags(at, Flags::default()).unwrap());
+    has(store, &on, without(notes(0..20), &[5]));
+}
+
+// Promise: store-compaction.
+#[test]
+fn segments_begun_beside_a_compaction_keep_their_events() {
+    let (on, store) = roomy(12);
+    one_by_one(&store, &notes(0..10));
+    delete(&store, &note(4));
+    let written = compacted_beside(&store, || one_by_one(&store, &notes(30..60)));
+    assert!(written[0] > 2, "{written:?}");
+    has(store, &on, [without(notes(0..10), &[4]), notes(30..60)].concat());
+}
+
+#[test]
+fn closing_ends_a_compaction_and_loses_nothing() {
+    let (on, store) = roomy(12);
+    one_by_one(&store, &notes(0..60));
+    (0..60).step_by(7).for_each(|number| delete(&store, &note(number)));
+    let expected = sorted(&store);
+    let done = std::thread::scope(|scope| {
+        let mut closing = None;
+        let mut tell = |_, _| {
+            closing.get_or_insert_with(|| scope.spawn(|| store.close()));
+            // The next step meets the closing.
+            while !store.is_closing() {
+                std::thread::yield_now();
+            }
+            Ok(())
+        };
+        let done = store.compact_with(0.0, false, &mut tell);
+        closing.unwrap().join().unwrap().unwrap();
+        done
+    });
+    refused(done, ErrorKind::Closed, "closes");
+    refused(store.compact(0.0, false), ErrorKind::Closed, "");
+    has(open(&on), &on, expected);
+}
+
+#[test]
+fn compaction_by_itself_is_hourly_and_only_if_due() {
+    let (_, on) = in_memory();
+    let store = open(&on);
+    one_by_one(&store, &notes(0..20));
+    store.compact_in_time().unwrap();
+    assert_eq!(first_segment(&store), 0, "nothing is due");
+    (0..9).for_each(|number| delete(&store, &note(number)));
+    store.compact_in_time().unwrap();
+    let after = first_segment(&store);
+    assert!(after > 0, "a compaction was due");
+    (9..15).for_each(|number| delete(&store, &note(number)));
+    assert!(store.compaction_due().unwrap());
+    store.compact_in_time().unwrap();
+    assert_eq!(first_segment(&store), after, "an hour has not passed");
+    store.close().unwrap();
+    let mut again = on.clone();
+    assert!(compacts(&again, after).is_none(), "another handle waits for the hour, too");
+    again.compaction_wait = Duration::ZERO;
+    has(compacts(&again, after).unwrap(), &on, notes(15..20));
+}
+
+/// The store, if a compaction by itself removes a segment.
+fn compacts(on: &Options, segment: u32) -> Option<EventStore> {
+    let store = open(on);
+    store.compact_in_time().unwrap();
+    let is_gone = first_segment(&store) != segment;
+    is_gone.then_some(store)
+}
+
+/// Nothing but a caller's `compact` ever gave the space of deleted events back.
+#[test]
+fn a_thread_compacts_beside_appends_unless_switched_off() {
+    for is_auto in [true, false] {
+        let (_place, path) = on_real_disk();
+        let mut on = Options::new().small(true).auto_compact(is_auto);
+        on.compaction_wait = Duration::from_millis(20);
+        let store = on.open(&path, Mode::Append).unwrap();
+        one_by_one(&store, &notes(0..20));
+        (0..9).for_each(|number| delete(&store, &note(number)));
+        let (begun, mut number) = (Instant::now(), 100);
+        let limit = Duration::from_secs(if is_auto { 60 } else { 1 });
+        while first_segment(&store) == 0 && begun.elapsed() < limit {
+            store.append(&note(number)).unwrap();
+            number += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(first_segment(&store) > 0, is_auto);
+        let expected = [notes(9..20), notes(100..number)].concat();
+        assert_eq!(sorted(&store), expected);
+        store.close().unwrap();
+        assert_eq!(sorted(&on.open(&path, Mode::Read).unwrap()), expected);
+    }
+}
