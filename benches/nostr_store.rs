@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{count, write_figures};
-use deedbook::nostr::{Batches, EventStore, Id, ImportOptions, Include};
+use deedbook::nostr::{Batches, Event, EventStore, Filter, Id, ImportOptions, Include};
 use deedbook::{Mode, OnCorrupt};
 use nostr_events::{Numbers, Question, Synthetic, questions, real};
 
@@ -55,10 +55,15 @@ impl Report {
 
     fn percentiles(&mut self, what: &str, mut times: Vec<Duration>, found: usize) {
         times.sort();
-        let at = |part: usize| times[(times.len() - 1) * part / 100].as_secs_f64() * 1e6;
-        let (half, worst) = (at(50), at(99));
-        println!("{what:<44} p50 {half:>8.0} us  p99 {worst:>8.0} us  ({found} found)");
-        let figure = format!("{{\"p50_us\": {half:.0}, \"p99_us\": {worst:.0}}}");
+        let at = |part: usize| times[(times.len() - 1) * part / 1000].as_secs_f64() * 1e6;
+        let (half, most, nearly, longest) = (at(500), at(990), at(999), at(1000));
+        println!(
+            "{what:<44} p50 {half:>8.0} us  p99 {most:>8.0} us  p99.9 {nearly:>8.0} us  longest {longest:>8.0} us  \
+             ({found} found)"
+        );
+        let figure = format!(
+            "{{\"p50_us\": {half:.0}, \"p99_us\": {most:.0}, \"p999_us\": {nearly:.0}, \"max_us\": {longest:.0}}}"
+        );
         self.0.push((what.into(), figure));
     }
 }
@@ -121,8 +126,11 @@ fn main() {
         ask(&store, question, &mut report);
     }
 
+    let rest = Duration::from_secs(count(10) as u64);
+    beside(&store, 0, "a pause", &mut report, || std::thread::sleep(rest));
     let begun = begin();
-    let compacted = store.compact(0.0, false).unwrap();
+    let compacted =
+        beside(&store, 1 << 20, "a compaction", &mut report, || store.compact(0.0, false).unwrap());
     report.add("compact", compacted.kept as usize, begun);
     println!("{compacted:?}");
     drop(store);
@@ -131,6 +139,48 @@ fn main() {
     report.add("open for reading", 1, begun);
     drop(reader);
     write_figures(BENCH, report.0);
+}
+
+/// The waits of appends, one by one, and of queries next to some work.
+fn beside<T: Send>(
+    store: &EventStore,
+    first: u32,
+    what: &str,
+    report: &mut Report,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    let newest = Filter::parse_any(r#"{"kinds": [1], "limit": 100}"#).unwrap();
+    let (mut appends, mut queries, mut number) = (Vec::new(), Vec::new(), first);
+    let done = std::thread::scope(|scope| {
+        let working = scope.spawn(work);
+        while !working.is_finished() {
+            let mut event = Event {
+                id: Id([0; 32]),
+                pubkey: [7; 32],
+                created_at: 1_700_000_000 + number,
+                kind: 1,
+                tags: Vec::new(),
+                content: "x".repeat(200),
+                sig: [0; 64],
+            };
+            event.id = event.canonical_id();
+            number += 1;
+            let begun = Instant::now();
+            store.append(&event).unwrap();
+            appends.push(begun.elapsed());
+            if number.is_multiple_of(10) {
+                let begun = Instant::now();
+                assert_eq!(store.query(&newest).unwrap().len(), 100);
+                queries.push(begun.elapsed());
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        working.join().unwrap()
+    });
+    let counts = (appends.len(), queries.len());
+    report.percentiles(&format!("append beside {what}"), appends, counts.0);
+    report.percentiles(&format!("newest 100 beside {what}"), queries, counts.1);
+    done
 }
 
 fn ask(store: &EventStore, question: Question, report: &mut Report) {
