@@ -141,7 +141,7 @@ fn closing_ends_a_compaction_and_loses_nothing() {
 }
 
 #[test]
-fn compaction_by_itself_is_hourly_and_only_if_due() {
+fn compaction_by_itself_is_hourly_if_due() {
     let (_, on) = in_memory();
     let store = open(&on);
     one_by_one(&store, &notes(0..20));
