@@ -5,7 +5,6 @@ import os
 import pickle
 import re
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -15,12 +14,12 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Ledger, LockedError, Pier, Wal, backup
+from deedbook import EventStore, Ledger, Pier, backup
 from deedbook._cli import main
 from deedbook._system.sidecar import dead_letters_of
 from deedbook.http import DeadLetters
-from logs import KINDS, payload, write
-from nostr_events import SMALL, event
+from logs import KINDS, append_to, payload, write
+from nostr_events import event
 
 WRITER = """
 import sys, deedbook
@@ -44,7 +43,6 @@ TOOLS = {
 
 
 def require(tool: str, tmp_path: Path) -> None:
-    """Skip the test without this tool, or without the tool's required option."""
     if shutil.which(tool) is None:
         pytest.skip(f"there is no {tool}")
     if tool == "cp":  # cp of Alpine copies no holes
@@ -102,34 +100,6 @@ def make(name: str, path: Path, count: int = 300) -> Any:
     return log
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
-def test_ctrl_c_ends_a_backup(tmp_path: Path) -> None:
-    with Book.create(tmp_path / "log", durability="manual") as book:
-        book.append_many(b"%8d" % i * 4000 for i in range(1000))
-
-    def interrupt(done: int) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        backup(tmp_path / "log", tmp_path / "copy", progress=interrupt)
-    assert backup(tmp_path / "log", tmp_path / "copy").bounds == (1, 1000)
-
-
-def test_what_the_progress_function_raises_ends_the_backup(tmp_path: Path) -> None:
-    make("packed", tmp_path / "log").close()
-    seen: list[int] = []
-
-    def progress(done: int) -> None:
-        seen.append(done)
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        backup(tmp_path / "log", tmp_path / "copy", progress=progress)
-    assert seen == [max(seen)] and seen[0] > 0
-    with pytest.raises(TypeError):
-        backup(tmp_path / "log", tmp_path / "copy", lambda done: None)  # type: ignore[call-arg]
-
-
 def test_the_report_is_a_value(tmp_path: Path) -> None:
     make("packed", tmp_path / "log").close()
     report = backup(os.fsencode(tmp_path / "log"), str(tmp_path / "copy"))
@@ -166,24 +136,6 @@ def test_backup_files_keep_the_permissions_of_the_log(name: str, tmp_path: Path)
     assert found >= 2 or name == "ledger"
 
 
-def test_what_lies_beside_a_log_comes_along(tmp_path: Path) -> None:
-    wal = make("segments", tmp_path / "wal")
-    middle = next(iter(wal)).next_lsn
-    wal.set_consumer("reader", middle)
-    wal.backup(tmp_path / "copy")
-    wal.truncate_before(middle)
-    wal.set_consumer("reader", wal.end)
-    wal.set_consumer("other", middle)
-    # A backup by an appending handle includes unsynced records.
-    last = wal.append(b"last")
-    assert wal.backup(tmp_path / "copy").bounds == (middle, last)
-    with Wal.open(tmp_path / "copy") as copy:
-        assert copy.consumers() == wal.consumers() and copy.head == middle
-    wal.close()
-    with Wal.open(tmp_path / "copy", "a") as restored:
-        assert restored.append(b"goes on") > last
-
-
 def test_pier_backup_remembers_transactions_of_its_epochs(tmp_path: Path) -> None:
     """Without the note next to the epochs, a repeated load after a restore appended again."""
 
@@ -193,8 +145,7 @@ def test_pier_backup_remembers_transactions_of_its_epochs(tmp_path: Path) -> Non
             parts = stage.finish()
         return pier.transactions.publish("load", parts, app="etl", version=version).repeated
 
-    with Pier.create(tmp_path / "pier") as pier:
-        pier.append(b"first")
+    append_to("pier", tmp_path / "pier", [b"first"])
     with Pier.open(tmp_path / "pier", "a", epoch_part_bytes=1) as pier:
         for version in (1, 2):
             assert not load(pier, version)
@@ -205,69 +156,11 @@ def test_pier_backup_remembers_transactions_of_its_epochs(tmp_path: Path) -> Non
         assert copy.last == 10
 
 
-def test_pier_backup_follows_dropped_epochs_and_consumers(tmp_path: Path) -> None:
-    with Pier.create(tmp_path / "pier") as pier:
-        for event in range(1, 6):
-            pier.append(b"%d" % event)
-            pier.backup(tmp_path / "follows")
-            if event == 2:
-                pier.backup(tmp_path / "late")
-            pier.roll()
-        pier.set_consumer("slow", 5)
-        assert pier.retain(max_bytes=0).epochs == [0, 1, 2, 3]
-        # `late` keeps no old epoch: together with the epochs of the pier there would be a gap.
-        for name in ("follows", "late"):
-            assert pier.backup(tmp_path / name).bounds == (5, 5)
-            with Pier.open(tmp_path / name, "a") as copy:
-                assert [epoch.number for epoch in copy.epochs] == [4, 5]
-                assert copy.consumers() == {"slow": 5} and copy.append(b"6") == 6
-        with Pier.open(tmp_path / "follows", "a"), pytest.raises(LockedError):
-            pier.backup(tmp_path / "follows")
-
-
-def test_a_store_backs_itself_up(tmp_path: Path) -> None:
-    """A handle's backup includes unsynced events."""
-    seen: list[int] = []
-    with EventStore.open(tmp_path / "store", "a", durability="manual") as store:
-        with SMALL.open("rb") as lines:
-            store.append_many(lines)
-        before = store.stats().syncs
-        store.backup(tmp_path / "copy", progress=seen.append)
-        assert store.stats().syncs > before and seen
-        events = [event.to_dict() for event in store]
-    backup(tmp_path / "store", tmp_path / "copy")
-    assert backup(tmp_path / "store", tmp_path / "copy").copied_bytes == 0
-    with EventStore.open(tmp_path / "copy") as reader:
-        assert reader.backup(tmp_path / "again").format == "nostr"
-    with EventStore.open(tmp_path / "again", "a") as copy:
-        assert (
-            EventStore.verify(copy.path).ok and [event.to_dict() for event in copy] == events != []
-        )
-    with pytest.raises(deedbook.ClosedError):
-        store.backup(tmp_path / "more")
-
-
-def test_backup_skips_temporary_files_of_killed_writers(tmp_path: Path) -> None:
-    """Earlier, backups had temporary files. The counter `next-events.tmp` is not temporary."""
-    log, copy = tmp_path / "ledger", tmp_path / "copy"
-    for base in ("events", "events.tmp"):
-        with Ledger.open(log, "a", base=base) as ledger:
-            ledger.append(b"1")
-            ledger.fetch()
-    for name in (".next-events.tmp", "settings.tmp"):
-        (log / ".deedbook" / name).write_bytes(b"half")
-    backup(log, copy)
-    beside = {file.name for file in (copy / ".deedbook").iterdir() if file.is_file()}
-    assert {"next-events", "next-events.tmp"} <= beside
-    assert not beside & {".next-events.tmp", "settings.tmp"}
-
-
 def test_ledger_backup_includes_dead_letters(tmp_path: Path) -> None:
     """Earlier, backups had no dead letters, the only copy of refused events."""
     log, copy = tmp_path / "ledger", tmp_path / "copy"
     for base in ("events", "clicks"):
-        with Ledger.open(log, "a", base=base) as ledger:
-            ledger.append(b"waits")
+        append_to("ledger", log, [b"waits"], base=base)
         DeadLetters(dead_letters_of(log, base)).write("batch", enumerate([base.encode()]), **WHY)
 
     def copied(base: str) -> list[bytes]:
@@ -337,11 +230,9 @@ def test_the_command_says_what_it_copied(
 def test_backup_replaces_the_index_of_a_changed_copy(tmp_path: Path) -> None:
     """Earlier, the next backup kept the index, and queries did not find stored events."""
     source, target = tmp_path / "store", tmp_path / "copy"
-    with EventStore.open(source, "a") as store:
-        store.append_many(event(number) for number in range(10))
+    append_to("nostr", source, (event(number) for number in range(10)))
     backup(source, target)
-    with EventStore.open(target, "a") as copy:
-        copy.append(event(1001))
+    append_to("nostr", target, [event(1001)])
     with EventStore.open(source, "a") as store:
         for number in range(10, 30):
             store.append(event(number))

@@ -26,7 +26,6 @@ def book(path: Path) -> Iterator[Book]:
 
 
 def jams(book: Book) -> list[bytes]:
-    """The payloads that a new reader finds."""
     with Book.open(book.path) as reader:
         return [deed.jam for deed in reader]
 

@@ -30,19 +30,14 @@ def test_a_deed_is_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [Deed(4, 7, b"jam"), Deed(3, 8, b"jam"), Deed(3, 7, b""), 3, None]
+    "other",
+    [Deed(4, 7, b"jam"), Deed(3, 8, b"jam"), Deed(3, 7, b""), Deed(None, 7, b"jam"), 3, None],
 )
 def test_deeds_that_differ_are_not_equal(other: object) -> None:
     deed = Deed(3, 7, b"jam")
     assert deed != other and not operator.eq(deed, other)
     with pytest.raises(TypeError):
         assert deed < deed  # type: ignore[operator]
-
-
-def test_deed_allows_no_number_and_no_payload() -> None:
-    deed = Deed(None, 0, b"")
-    assert deed.event is None and len(deed) == 0
-    assert deed != Deed(0, 0, b"")
 
 
 def test_deed_repr_is_short_and_evaluates_back() -> None:

@@ -1,17 +1,17 @@
 """Piers: epochs read and appended to as one log, in Python and in the shell."""
 
-import io
 import json
+import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import deedbook
-import deedbook.metrics
-from deedbook import Book, ClosedError, Deed, InvalidArgumentError, OutOfRangeError, Pier
-from deedbook._formats import detect
+from deedbook import Book, Deed, InvalidArgumentError, OutOfRangeError, Pier
+from deedbook.reports import EpochSalvage, PierSalvage
+from log_bytes import flip
 from logs import span
 from shell import outputs as deedbook_cli
 
@@ -34,6 +34,10 @@ def zod(tmp_path: Path) -> Path:
 
 def log_of(zod: Path) -> Path:
     return zod / ".urb" / "log"
+
+
+def book_of(zod: Path, epoch: int) -> Path:
+    return log_of(zod) / f"0i{epoch}" / "book.log"
 
 
 def test_the_epochs_are_one_log(zod: Path) -> None:
@@ -103,59 +107,6 @@ def test_epochs_are_plain_values(zod: Path) -> None:
     assert last.bytes == (log_of(zod) / "0i5" / "book.log").stat().st_size
 
 
-def test_handles_end_as_those_of_other_formats(zod: Path) -> None:
-    with Pier.open(zod) as reader:
-        for refused in (reader.roll, lambda: reader.append(b""), lambda: reader.save_meta(life=1)):
-            with pytest.raises(deedbook.ReadOnlyError):
-                refused()
-    pier = Pier.open(zod, "a")
-    assert pier and not pier.closed
-    shown = f'"{zod}", events 1 to 9, 3 epochs, mode "a", durability'
-    assert repr(pier) == f"<deedbook.Pier {shown} 'always'>"
-    with pytest.raises(deedbook.LockedError):
-        Pier.open(log_of(zod), "a")
-    pier.close()
-    pier.close()
-    assert pier.closed and not pier and "closed" in repr(pier)
-    calls = [lambda: len(pier), lambda: list(pier), lambda: pier.append(b""), pier.roll]
-    calls += [pier.__enter__]
-    calls += [lambda name=name: getattr(pier, name) for name in ("last", "epochs", "meta")]
-    for call in [*calls, lambda: pier.recovery]:
-        with pytest.raises(ClosedError):
-            call()
-
-
-def test_verify_tells_progress_and_gaps(zod: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    report = Pier.verify(zod, progress=lambda done, total: told.append((done, total)))
-    assert report.ok and [one.number for one in report.epochs] == [0, 3, 5]
-    assert told[-1][0] == told[-1][1] and told == sorted(told)
-    (log_of(zod) / "0i3").rename(tmp_path / "0i3")
-    report = Pier.verify(zod)
-    assert not report.ok and len(report.gaps) == 1
-
-    def fail(done: int, total: int) -> None:
-        raise KeyError(total)
-
-    with pytest.raises(KeyError):
-        Pier.verify(zod, progress=fail)
-
-
-def test_open_recognises_a_pier(zod: Path, tmp_path: Path) -> None:
-    for path in (zod, log_of(zod)):
-        assert detect(path) == "pier"
-        with deedbook.open(path) as pier:
-            assert isinstance(pier, Pier) and len(pier) == 9
-    with deedbook.open(log_of(zod) / "0i3") as book:
-        assert isinstance(book, Book)
-    with deedbook.open(tmp_path / "new", "x", format="pier", epoch=7) as pier:
-        assert pier.append(b"") == 8
-    # A directory of something else that has an epoch's name.
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "0i5").write_bytes(b"")
-    assert detect(tmp_path / "other") is None
-
-
 def test_info_shows_the_epochs_as_a_table(zod: Path) -> None:
     out, _ = deedbook_cli("info", zod)
     rows = dict(line.split("  ", 1) for line in out.splitlines() if "  " in line)
@@ -202,7 +153,6 @@ def test_the_shell_drops_epochs_and_lists_consumers(zod: Path) -> None:
     deedbook_cli("consumers", zod, "--set", "slow", "4")
     told = json.loads(deedbook_cli("consumers", zod, "--set", "done", "end", "--json")[0])
     assert told["consumers"] == {"done": 10, "slow": 4}
-    assert "neither an event nor" in deedbook_cli("consumers", zod, "--set", "a", "x", code=2)[1]
     assert json.loads(deedbook_cli("info", zod, "--json")[0])["consumers"] == told["consumers"]
     would = json.loads(deedbook_cli(*asked, "--dry-run", "--json")[0])
     assert (would["dropped_epochs"], would["records"], would["epoch"]) == ([0], 6, 3)
@@ -252,12 +202,64 @@ def test_the_shell_reports_damage_and_what_cannot_be(zod: Path, tmp_path: Path) 
     assert "are missing" in deedbook_cli("append", zod, code=2, stdin=b"[1]\n")[1]
 
 
-def test_pier_epochs_append_and_read_payload_files(tmp_path: Path) -> None:
-    with Pier.create(tmp_path / "zod") as pier:
-        assert pier.append_from(io.BytesIO(b"first"), mug=7) == 1
-        pier.roll()
-        assert pier.append_from(io.BytesIO(b"second"), 6) == 2
-        assert [pier.reader(event).read() for event in (1, 2)] == [b"first", b"second"]
-        assert pier.reader(1).mug == 7
-        with pytest.raises(OutOfRangeError):
-            pier.reader(3)
+def test_the_parts_of_all_epochs_are_in_order(zod: Path) -> None:
+    with Pier.open(zod) as pier:
+        parts = pier.splits()
+        assert [(part.ordinal, part.records) for part in parts] == [(1, 3), (4, 2), (6, 4)]
+        assert [part.path for part in parts] == [str(book_of(zod, epoch)) for epoch in (0, 3, 5)]
+        assert {part.format for part in parts} == {"book"}
+        assert [(part.ordinal, part.records) for part in pier.splits(1, 3, 7)] == [
+            (3, 1),
+            (4, 2),
+            (6, 1),
+        ]
+        assert pier.splits(start=20) == []
+    assert [Book.open(Path(part.path).parent).splits() for part in parts] == [[p] for p in parts]
+
+
+def test_a_salvage_keeps_the_numbers(zod: Path, tmp_path: Path) -> None:
+    flip(book_of(zod, 0), 16 + 12)
+    os.truncate(book_of(zod, 3), book_of(zod, 3).stat().st_size - 5)
+    steps: list[tuple[int, int]] = []
+    report = Pier.salvage(zod, tmp_path / "copy", progress=lambda *step: steps.append(step))
+    assert isinstance(report, PierSalvage)
+    assert (report.ok, report.verdict, report.records) == (False, "corrupt", 7)
+    assert (report.stubs, report.uncertain, len(report.gaps)) == ([1, 5], 0, 1)
+    assert report.loss is not None and report.loss.first == 5
+    assert [damage.first_lost for damage in report.damages] == [1, 5]
+    first = report.epochs[0]
+    assert isinstance(first, EpochSalvage)
+    assert (first.number, first.path) == (0, str(book_of(zod, 0).parent))
+    assert first.copy == str(book_of(tmp_path / "copy", 0).parent)
+    assert (first.report.records, first.report.stubs) == (2, [1])
+    assert steps[-1][0] == steps[-1][1] > 0
+    assert pickle.loads(pickle.dumps(report)) == report
+    assert json.loads(json.dumps(report.to_dict()))["stubs"] == [1, 5]
+    with Pier.open(tmp_path / "copy") as pier:
+        wanted = [b"\x02" if event in (1, 5) else JAMS[event - 1] for event in range(1, 10)]
+        assert [*pier.payloads()] == wanted
+    assert Pier.verify(tmp_path / "copy").ok
+
+
+def test_the_shell_repairs_the_newest_epoch(zod: Path) -> None:
+    with book_of(zod, 5).open("ab") as file:
+        file.write(b"half of a deed")
+    out, _ = deedbook_cli("repair", zod, "--dry-run", code=1)
+    assert "would cut 14 bytes" in out and str(book_of(zod, 5)) in out
+    out, _ = deedbook_cli("repair", zod)
+    assert "cut 14 bytes" in out and "book.log.cut-" in out
+    assert "nothing to repair" in deedbook_cli("repair", zod)[0]
+    assert json.loads(deedbook_cli("repair", zod, "--json")[0])["format"] == "pier"
+
+
+def test_the_shell_salvages_a_pier(zod: Path, tmp_path: Path) -> None:
+    flip(book_of(zod, 0), 16 + 12)
+    book_of(zod, 3).parent.rename(tmp_path / "0i3")
+    assert "salvage copies the pier" in deedbook_cli("repair", zod, code=1)[1]
+    out, _ = deedbook_cli("salvage", zod, tmp_path / "copy", code=1)
+    assert f"left out of {book_of(zod, 0).parent}: bytes 16.." in out
+    assert "events 4 to 5 are missing" in out
+    assert "stubs stand for lost events: 1, 4..5" in out
+    copied = json.loads(deedbook_cli("salvage", zod, tmp_path / "two", "--json", code=1)[0])
+    assert (copied["format"], copied["records"], copied["stubs"]) == ("pier", 6, [1, 4, 5])
+    assert len(copied["epochs"]) == 2

@@ -1,8 +1,4 @@
-"""`close()` gives back all files at once.
-
-A newcomer closed a log, removed its directory, and the disk stayed full while the object lived: a
-closed book kept one file open, a closed WAL up to 16 segments.
-"""
+"""`close()` gives back all files at once."""
 
 import functools
 import os
@@ -13,7 +9,7 @@ from typing import Any
 import pytest
 
 from deedbook import Book, ClosedError, EventStore, Ledger, Pier, Wal
-from nostr_events import made
+from rhymes import record
 from this_process import held
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
@@ -68,17 +64,11 @@ def test_iteration_keeps_its_unclosed_log_open(kind: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mode", ["r", "a"])
-def test_a_closed_event_store_holds_nothing(mode: str, tmp_path: Path) -> None:
-    with EventStore.open(tmp_path / "store", "a") as store:
-        store.append_many(made(content=str(number)) for number in range(20))
-    store = EventStore.open(tmp_path / "store", mode)
-    assert len(list(store.query({}))) == 20
-    store.close()
-    assert held(tmp_path) == []
-
-
-def test_a_closed_ledger_holds_nothing(tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "ledger", "a")
-    ledger.append_many([b"{}"] * 100)
-    ledger.close()
+@pytest.mark.parametrize("owner", [EventStore, Ledger])
+def test_a_closed_store_or_ledger_holds_nothing(owner: Any, mode: str, tmp_path: Path) -> None:
+    with owner.open(tmp_path / "log", "a") as log:
+        log.append_many(record(owner, number) for number in range(20))
+    log = owner.open(tmp_path / "log", mode)
+    assert len(list(log)) == 20
+    log.close()
     assert held(tmp_path) == []

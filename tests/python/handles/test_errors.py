@@ -17,7 +17,6 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 def caught(expected: type[Error], call) -> Error:
-    """The error of exactly the expected class, which every handler of `Error` catches."""
     with pytest.raises(Error) as info:
         call()
     assert type(info.value) is expected, repr(info.value)

@@ -35,7 +35,6 @@ FORMATS = ("book", "pier", "wal", "nostr")
 
 @contextmanager
 def held(path: Path, format: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has the log open for writing until it gets a line."""
     with program("-c", HOLDER, path, format) as child:
         assert line(child) == "held"
         yield child

@@ -9,10 +9,11 @@ import pytest
 
 import deedbook
 from deedbook import Book, Wal
+from log_bytes import flip
+from logs import append_to
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    """The logger's lines since the last call, with levels."""
     told = [record for record in caplog.records if record.name == "deedbook"]
     caplog.clear()
     return [(record.levelname, record.getMessage()) for record in told]
@@ -21,13 +22,10 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 def test_damage_during_a_read_is_logged_with_place(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Book.create(tmp_path / "book") as book:
-        book.append_many([b"x" * 40] * 4)
+    append_to("book", tmp_path / "book", [b"x" * 40] * 4)
     (tmp_path / "book/.deedbook/mark").unlink()
     log = tmp_path / "book/book.log"
-    data = bytearray(log.read_bytes())
-    data[16 + 64 + 20] ^= 1
-    log.write_bytes(data)
+    flip(log, 16 + 64 + 20)
     with caplog.at_level(logging.WARNING, "deedbook"), Book.open(tmp_path / "book") as book:
         assert lines(caplog) == []
         with pytest.raises(deedbook.CorruptError) as raised:
@@ -70,8 +68,7 @@ def test_signal_during_a_log_line_ends_the_call(
     handle: Any,
     error: type[BaseException],
 ) -> None:
-    with Wal.create(tmp_path / "wal") as wal:
-        wal.append_many([b"x" * 40] * 3)
+    append_to("wal", tmp_path / "wal", [b"x" * 40] * 3)
     file = tmp_path / "wal" / f"{0:020}.wal"
     file.write_bytes(file.read_bytes() + b"torn")
     lines = []
@@ -89,9 +86,7 @@ def test_signal_during_a_log_line_ends_the_call(
             Wal.open(tmp_path / "wal", "a")
         assert len(lines) == 1 and "4 bytes cut" in lines[0]
         Wal.open(tmp_path / "wal", "a").close()  # the interrupted call released the lock
-        log = bytearray(file.read_bytes())
-        log[60] ^= 1
-        file.write_bytes(log)
+        flip(file, 60)
         records = Wal.open(tmp_path / "wal").iter(on_corrupt="skip")
         with pytest.raises(error):
             list(records)

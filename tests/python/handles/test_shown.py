@@ -21,7 +21,6 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A directory with a hostile name, for the logs."""
     place = tmp_path / HOSTILE
     place.mkdir()
     return place
@@ -55,7 +54,6 @@ def shown(value: Any) -> _Tags:
 
 
 def values_of(home: Path) -> list[Any]:
-    """Handles and reports, including a damaged book."""
     with Book.create(home / "book") as book:
         book.append_many([b'{"type":"a"}'] * 50)
         stats = book.stats()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, Durability
-from logs import span
+from logs import append_to, span
 from this_process import counts_during
 
 THREADS = 8
@@ -28,7 +28,6 @@ def quick_switches() -> Iterator[None]:
 
 
 def together(*works: Callable[[], object]) -> list[object]:
-    """Run all works at once and return the results, or raise an error of a work."""
     barrier = threading.Barrier(len(works))
 
     def run(work: Callable[[], object]) -> object:
@@ -99,8 +98,7 @@ def test_a_shared_iterator_gives_every_item_once(path: Path, kind: str) -> None:
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gil") / "log"
-    with Book.create(path, durability="none") as book:
-        book.append_many([bytes(1 << 20)] * 150)
+    append_to("book", path, [bytes(1 << 20)] * 150, durability="none")
     return path
 
 

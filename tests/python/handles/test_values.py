@@ -40,7 +40,6 @@ def arrow() -> Any:
 
 
 def damaged(place: Path) -> Path:
-    """One bit of the middle is another one, and the end is lost."""
     file = next(file for file in (place / "book.log", place / f"{0:020d}.wal") if file.exists())
     data = bytearray(file.read_bytes()[:-1])
     data[len(data) // 2] ^= 1
@@ -131,16 +130,6 @@ def test_a_record_is_matched_by_position() -> None:
             assert who == 5
 
 
-def test_payload_is_the_name_of_every_format(tmp_path: Path, arrow: Any) -> None:
-    with Book.create(tmp_path / "book") as book:
-        book.append_many([b"a", b"b", b"c"])
-        assert [deed.payload for deed in book] == [b"a", b"b", b"c"]
-        assert list(book.payloads(2)) == [b"b", b"c"]
-        assert list(book[:3].payloads()) == [b"a", b"b"]
-        table = arrow.table(book.batches(columns=["payload", "event"]))
-        assert table["payload"].to_pylist() == [b"a", b"b", b"c"]
-
-
 def test_a_log_of_any_format_is_a_log(kind: Any, place: Path) -> None:
     with deedbook.open(place, "a") as log:
         assert isinstance(log, Log) and type(log) is kind
@@ -188,6 +177,7 @@ def test_a_split_reads_from_start_to_stop(kind: Any, place: Path, arrow: Any) ->
     with kind.open(place) as log:
         positions = [next(iter(record)) for record in log]
         (split,) = log.splits()
+    assert split.format == {Book: "book", Wal: "wal"}[kind]
     part = split.batches(start=positions[10], stop=positions[20], columns=["payload"])
     assert arrow.table(part)["payload"].to_pylist() == PAYLOADS[10:20]
     nothing = split.batches(start=positions[-1] + 10**6, columns=["payload"])
@@ -204,11 +194,5 @@ def test_split_options_outside_their_range_are_refused(
 ) -> None:
     with kind.open(place) as log, pytest.raises(deedbook.InvalidArgumentError):
         log.splits()[0].batches(**wrong)
-
-
-def test_a_split_names_its_format(kind: Any, place: Path) -> None:
-    with kind.open(place) as log:
-        (split,) = log.splits()
-    assert split.format == {Book: "book", Wal: "wal"}[kind]
     with pytest.raises(deedbook.InvalidArgumentError, match="must be one of"):
         Split("tar", place, None, None, 0, 1)

@@ -1,20 +1,28 @@
 """The ledger from Python: events survive the process, as batches for any HTTP client."""
 
+from __future__ import annotations
+
 import copy
+import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import deedbook
 from deedbook import ClosedError, Ledger
+from deedbook._core import _not_json
+from deedbook._show.json import JsonLines, why_not_json
 from http_kinds import events
-from ledgers import payloads
+from ledgers import files, payloads
 
 pytestmark = pytest.mark.promise("ledger-several")
 
@@ -109,7 +117,7 @@ def test_wrong_options_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> Non
     assert not (tmp_path / "s").exists()
 
 
-def test_ledger_is_no_container_and_refuses_after_close(tmp_path: Path) -> None:
+def test_ledger_is_no_container(tmp_path: Path) -> None:
     """As with a log, a meaningless operation raises TypeError and does not return False."""
     ledger = Ledger.open(tmp_path / "s", "a", durability="always")
     ledger.append(b"1")
@@ -123,15 +131,6 @@ def test_ledger_is_no_container_and_refuses_after_close(tmp_path: Path) -> None:
         len(ledger)  # type: ignore[arg-type]
     ledger.close()
     ledger.close()
-    for call in (
-        lambda: ledger.append(b"2"),
-        ledger.fetch,
-        ledger.has_data,
-        ledger.sync,
-        ledger.__enter__,
-    ):
-        with pytest.raises(ClosedError):
-            call()
     assert not ledger and "closed" in repr(ledger)
     assert ledger.path == os.path.realpath(tmp_path / "s")
 
@@ -150,10 +149,7 @@ with Ledger.open(spool, "a", batch_bytes=4000) as ledger:
 
 
 def test_all_events_arrive_though_server_and_senders_fail(tmp_path: Path) -> None:
-    """A sender killed at any moment continues after a restart, and no event is lost.
-
-    The server recognizes a repeated batch by its name.
-    """
+    """A sender killed at any moment continues after a restart, and no event is lost."""
     pytest.importorskip("urllib3")
     from endpoint import Endpoint, Faults
 
@@ -209,26 +205,6 @@ def test_a_removable_is_a_value(tmp_path: Path) -> None:
         assert payloads(ledger) == [b"2"]
 
 
-def test_a_part_that_failed_is_not_appended_again(tmp_path: Path, run_child: Any) -> None:
-    pytest.importorskip("resource", reason="needs POSIX")
-    child = run_child(
-        """
-import resource, sys
-import deedbook
-with deedbook.Ledger.open(sys.argv[1], "a", batch_records=3, batch_bytes=50_000) as ledger:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
-    try:
-        ledger.append_many([b"1", b"2", b"3", b"x" * 60_000])
-    except deedbook.IoError as error:
-        print(error)
-""",
-        tmp_path / "s",
-    )
-    assert "3 of 4 records" in child.stdout, child.stderr
-    with Ledger.open(tmp_path / "s", "a") as ledger:
-        assert payloads(ledger) == [b"1", b"2", b"3"]
-
-
 def test_atomic_batch_is_appended_whole_or_not(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "s", "a", batch_records=4, durability="always") as ledger:
         for wrong in ([b"1", b""], [b"1", "text"], [b"1", b"x" * (1 << 20) + b"x"]):
@@ -242,3 +218,83 @@ def test_atomic_batch_is_appended_whole_or_not(tmp_path: Path) -> None:
         assert ledger.stats().log.syncs == syncs + 1, "one sync for all parts"
         ledger.append(b"y", sync=False)
         assert ledger.stats().log.syncs == syncs + 1
+
+
+def test_a_ledger_is_read_backwards_between_positions(tmp_path: Path) -> None:
+    sent = files(tmp_path / "spool", 2, 10)
+    with Ledger.open(tmp_path / "spool") as ledger:
+        assert [one.payload for one in ledger.iter(reverse=True)] == sent[::-1]
+        assert [one.position for one in reversed(ledger)] == [one.position for one in ledger][::-1]
+        for start, stop in (
+            ((2, 1), (10, 2)),
+            ((2, 3), (10, 0)),
+            ((3, 0), (10, 0)),
+            (None, (2, 2)),
+        ):
+            forwards = [one.payload for one in ledger.iter(start, stop)]
+            assert [one.payload for one in ledger.iter(start, stop, reverse=True)] == forwards[::-1]
+        assert [one.payload for one in reversed(ledger[(2, 1) : (10, 1)])] == sent[3:0:-1]
+
+
+@pytest.mark.parametrize("mode", ["a", "r"])
+def test_a_follower_goes_on_into_new_files(tmp_path: Path, mode: str) -> None:
+    writer = Ledger.create(tmp_path / "spool", batch_records=3)
+    wanted = [b"%d" % number for number in range(50)]
+    writer.append_many(wanted[:10])
+    followed = writer if mode == "a" else Ledger.open(tmp_path / "spool")
+    follower = followed.follow(timeout=10)
+    found = [next(follower) for _ in range(10)]
+    thread = threading.Thread(target=lambda: [writer.append(one) for one in wanted[10:]])
+    thread.start()
+    found += [next(follower) for _ in range(40)]
+    thread.join()
+    assert [one.payload for one in found] == wanted
+    assert [one.position for one in found] == sorted(one.position or (0, 0) for one in found)
+    assert [one.payload for one in writer.follow((16, 0), timeout=0.0)] == wanted[48:]
+    followed.close()
+    assert [*follower] == []
+    with pytest.raises(ClosedError):
+        followed.follow()
+    writer.close()
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(VALUES, st.data())
+def test_what_was_changed_is_judged_as_python_does(value: object, data: st.DataObject) -> None:
+    line = bytearray(json.dumps(value).encode())
+    assert _not_json([bytes(line)]) == []
+    at = data.draw(st.integers(0, len(line) - 1))
+    line[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
+    changed = bytes(line)
+    assert (JsonLines([changed]).why_not(0) is None) == (why_not_json(changed) is None)
+    if not _not_json([changed]):
+        assert why_not_json(changed) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b" ", b"NaN", b"-Infinity", b"01", b"+1", b"1.", b".5", b"'a'", b"[1,]", b"{1:2}"),
+        *(b'"\x1f"', b'"\xff"', b'"\\x"', b'"\\ud80"', b"{} {}", b"\xef\xbb\xbf1", b"nul", b"1 2"),
+    ],
+)
+def test_non_json_line_is_refused_with_a_reason(line: bytes) -> None:
+    good = b'{"a":1}'
+    lines = JsonLines([good, line, good])
+    assert lines.why_not(1)
+    assert (lines.why_not(0), lines.why_not(2)) == (None, None)
+
+
+def test_deep_nesting_and_long_numbers_are_json() -> None:
+    lines = [b"[" * 500 + b"]" * 500, b"1" * 10_000, b'"\\ud800"', b" 1\r"]
+    assert [JsonLines(lines).why_not(index) for index in range(4)] == [None] * 4

@@ -4,22 +4,22 @@ import copy
 import gzip
 import io
 import json
-import os
 import pickle
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import deedbook
-from deedbook import Event, EventStore
-from deedbook.reports import ImportReport
+from deedbook import Book, Event, EventStore, InvalidArgumentError, NotALogError
+from deedbook import _formats as formats
 from line_files import has_zstd
 from log_bytes import flip
 from nostr_events import LINES, SMALL, made
+from shell import deedbook as run
+from shell import outputs
 
 
 @pytest.fixture
@@ -149,19 +149,6 @@ def test_modes_and_errors(path: Path) -> None:
             for refused in (lambda: reader.append(made()), reader.reindex):
                 with pytest.raises(deedbook.ReadOnlyError):
                     refused()
-    assert store.closed and not store and "closed" in repr(store)
-    store.close()
-    for call in (
-        store.sync,
-        lambda: store.commit(made()),
-        store.census,
-        store.verify_log,
-        store.__enter__,
-        lambda: store.append(made()),
-    ):
-        with pytest.raises(deedbook.ClosedError) as raised:
-            call()
-        assert raised.value.format == "nostr"
     with pytest.raises(TypeError, match="oops"):
         EventStore.create(path, oops=1)
     for options in (
@@ -174,16 +161,6 @@ def test_modes_and_errors(path: Path) -> None:
             EventStore.open(path.with_name("other"), **{"mode": "x", **options})  # type: ignore
     with pytest.raises(OverflowError, match=r"^page_bytes must not be negative"):
         EventStore.open(path, "a", page_bytes=-1)
-
-
-def test_a_log_of_another_format_is_refused(path: Path) -> None:
-    with deedbook.Book.create(path) as book:
-        book.append(b"x")
-    before = sorted(os.listdir(path))
-    for mode in ("r", "a", "x"):
-        with pytest.raises(deedbook.NotALogError):
-            EventStore.open(path, mode)  # type: ignore[arg-type]
-    assert sorted(os.listdir(path)) == before
 
 
 def test_threads_append_at_once(store: EventStore) -> None:
@@ -238,50 +215,56 @@ def test_zstd_is_supported_or_refused_by_name(store: EventStore, tmp_path: Path)
         store.import_json(io.BytesIO(b"\x28\xb5\x2f\xfdxxxx"))
 
 
-def test_progress_is_told_and_may_end_the_work(store: EventStore, tmp_path: Path) -> None:
-    reports: list[ImportReport] = []
-    report = store.import_json(SMALL, progress=reports.append)
-    assert reports[-1] == report
-    done: list[tuple[int, int]] = []
-    EventStore.verify(store.path, progress=lambda *now: done.append(now))
-    assert done[-1][0] == done[-1][1] == EventStore.verify(store.path).bytes
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    calls: list[Any] = [
-        lambda: store.import_json(SMALL, progress=stop),
-        lambda: store.export_json(tmp_path / "out", progress=stop),
-        lambda: EventStore.verify(store.path, progress=stop),
-        lambda: EventStore.salvage(store.path, tmp_path / "copy", progress=stop),
-    ]
-    for call in calls:
-        with pytest.raises(KeyboardInterrupt):
-            call()
-    assert not (tmp_path / "out").exists()
-    assert store.census().events > 0
+FIVE = [made(f"event {number}", created_at=1_700_000_000 + number) for number in range(5)]
 
 
-def test_settings_are_kept_until_another_value_is_named(path: Path) -> None:
-    with EventStore.create(path, compaction_ratio=0.4, batch_interval=0.05) as store:
-        assert (store.compaction_ratio, store.durability) == (0.4, timedelta(milliseconds=50))
-    with EventStore.open(path, "a") as store:
-        assert (store.compaction_ratio, store.durability) == (0.4, timedelta(milliseconds=50))
-    with EventStore.open(path, "a", compaction_ratio=0.3):
-        pass
-    with EventStore.open(path) as store:
-        assert (store.compaction_ratio, store.durability) == (0.3, timedelta(milliseconds=50))
+@pytest.fixture
+def stored(path: Path) -> Path:
+    with EventStore.create(path, durability="manual") as stored:
+        stored.append_many(FIVE)
+    return path
 
 
-def test_damaged_nostr_wal_is_truncated_on_request(path: Path) -> None:
-    options = {"batch_interval": 0.5, "batch_bytes": 1 << 20, "wal_segment_bytes": 10 << 20}
-    with EventStore.create(path, **options) as store:
-        store.append_many(made(str(number)) for number in range(20))
-    log = path / "wal" / "wal.log"
-    flip(log, log.stat().st_size - 1)  # in the checkpoint of the close
-    with pytest.raises(deedbook.Error) as raised:
-        EventStore.open(path, "a")
-    assert raised.value.path == str(log)
-    with EventStore.open(path, "a", recovery="spec") as store:
-        assert store.opening.is_loss and store.opening.cut_bytes > 0
-        assert all(Path(file).parent == log.parent for file in store.opening.saved)
+def ok(*args: object) -> Any:
+    return outputs(*args)[0]
+
+
+def test_store_is_detected_by_segments_and_opens_generically(stored: Path) -> None:
+    assert formats.detect(stored) == "nostr"
+    with deedbook.open(stored) as opened:
+        assert isinstance(opened, EventStore) and opened.mode == "r"
+        assert [event.content for event in opened] == [event["content"] for event in FIVE]
+    with deedbook.open(stored, "a", format="nostr", durability="always") as opened:
+        assert opened.append(made("more")).stored
+    new = stored.with_name("new")
+    with deedbook.open(new, "x", format="nostr") as opened:
+        assert opened.path == str(new)
+    for wrong in ("book", "wal", "ledger"):
+        with pytest.raises(NotALogError, match="holds a Nostr event stored"):
+            deedbook.open(stored, format=wrong)  # type: ignore[call-overload]
+    with pytest.raises(NotALogError, match=r"EventStore\.open or deedbook\.open"):
+        Book.open(stored)
+    (stored / "book.log").write_bytes(b"")
+    with pytest.raises(InvalidArgumentError, match=r"both a book .+ and a Nostr"):
+        deedbook.open(stored)
+
+
+def test_cat_prints_the_events(stored: Path) -> None:
+    lines = ok("cat", stored).splitlines()
+    assert [line.partition("\t")[0] for line in lines] == [f"0:{4096 * n}" for n in range(1, 6)]
+    raw = [json.loads(line) for line in ok("cat", "--raw", stored).splitlines()]
+    assert raw == FIVE
+    (first, *_) = map(json.loads, ok("cat", "--json", stored, "0").splitlines())
+    assert first["segment"] == 0 and json.loads(first["event"]) == FIVE[0]
+    reverse = [json.loads(line) for line in ok("cat", "--reverse", "--raw", stored).splitlines()]
+    assert ok("cat", stored, "1:") == "" and len(reverse) == 5
+
+
+def test_store_cat_continues_after_damage_on_request(stored: Path) -> None:
+    flip(stored / "data" / "segments" / "data.0.seg", 2 * 4096 + 60)
+    found = run("cat", stored)
+    assert found.returncode == 1 and len(found.stdout.splitlines()) == 1
+    found = run("cat", "--skip-corrupt", stored)
+    assert found.returncode == 1 and len(found.stdout.splitlines()) == 4
+    assert b"skipping damage: bytes 8192 to 12288: checksum" in found.stderr
+    assert b"(segment 0)" in found.stderr

@@ -111,7 +111,6 @@ ODD = [json.dumps(made(f"odd {number}", tags=tags)).encode() for number, tags in
 
 
 def damaged() -> list[bytes]:
-    """Real lines, and what may become of them."""
     lines = list(ODD)
     for number, line in enumerate(LINES):
         flipped = bytearray(line)

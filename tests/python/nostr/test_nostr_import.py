@@ -171,7 +171,6 @@ def report(lines: int, size: int, **more: int) -> ImportReport:
 
 
 def of(numbers: Iterable[int]) -> list[bytes]:
-    """Lines of events."""
     return [json.dumps(made(str(number))).encode() + b"\n" for number in numbers]
 
 

@@ -20,8 +20,6 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Handle:
-    """The differences between the handles of asyncio."""
-
     name: str
     plain: Any
     aio: Any
@@ -39,16 +37,13 @@ class Handle:
         return self.plain.open(path, "a", durability="manual" if self.name == "nostr" else "always")
 
     def of(self, plain: Any) -> Any:
-        """The asyncio handle of a plain handle."""
         return self.aio(plain, always=True) if self.name == "nostr" else self.aio(plain)
 
     def create(self, path: Path, **options: Any) -> Any:
-        """A new log's asyncio handle."""
         return self.aio.create(path / "log", **options)
 
     @staticmethod
     def payload(record: Any) -> bytes:
-        """The payload of a deed or a record."""
         return record.jam if isinstance(record, Deed) else record.payload
 
     @staticmethod
@@ -59,7 +54,6 @@ class Handle:
 
     @staticmethod
     def is_reached(log: Any, position: int) -> bool:
-        """Whether the record at a position is on stable storage."""
         if isinstance(log, Book):
             return (log.durable_last or 0) >= position
         return log.durable_end > position
@@ -105,7 +99,7 @@ HANDLES = LOGS | {
 
 
 class Witness:
-    """A handle that notes its calls and their threads; a test can hold up one of the calls."""
+    """A handle with notes about calls and threads; a test can hold up a call."""
 
     def __init__(self, plain: Any, held: str = "sync") -> None:
         self.plain = plain
@@ -135,7 +129,6 @@ class Witness:
         return sum(called == (name or self.held) for called, _ in self.calls)
 
     def in_loop(self) -> set[str]:
-        """The calls made in this thread."""
         return {name for name, thread in self.calls if thread == threading.get_ident()}
 
 
@@ -181,7 +174,6 @@ class Collected:
         return self.payloads
 
     async def has(self, count: int) -> None:
-        """Wait for ``count`` records."""
         await until(lambda: len(self.payloads) >= count or self.task.done())
 
 
@@ -191,6 +183,5 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def turns(count: int = 20) -> None:
-    """Give followers time to find nothing, several times."""
     for _ in range(count):
         await asyncio.sleep(0.005)

@@ -1,7 +1,4 @@
-"""A headless Chromium, and a reader's view of a page.
-
-The WebDriver protocol drives Chromium over HTTP; Debian has packages for both.
-"""
+"""A headless Chromium, and a reader's view of a page."""
 
 import json
 import re
@@ -48,27 +45,21 @@ _HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Browser:
-    """A window of a browser."""
-
     def __init__(self, session: str) -> None:
         self._session = session
 
     def go(self, url: str, width: int) -> None:
-        """Load a page in a window with ``width`` pixels."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self._do("goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=size)
         self._do("url", url=url)
 
     def run(self, script: str) -> Any:
-        """The result of a function body in JavaScript."""
         return self._do("execute/sync", script=script, args=[])
 
     def console(self) -> list[str]:
-        """Errors and warnings since the last call."""
         return [entry["message"] for entry in self._do("se/log", type="browser")]
 
     def picture(self, file: Path) -> None:
-        """Store the whole page as PNG."""
         import base64
 
         params = {"captureBeyondViewport": True}
@@ -81,7 +72,6 @@ class Browser:
 
 @contextmanager
 def browser(profile: Path) -> Iterator[Browser]:
-    """A browser with an empty profile. Skips the test without Chromium."""
     driver = shutil.which("chromedriver")
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if driver is None or chromium is None:
@@ -114,7 +104,6 @@ def _post(url: str, body: dict[str, Any]) -> Any:
 
 
 def _send(request: urllib.request.Request) -> Any:
-    """The value of an answer. Raises AssertionError with the browser's error."""
     try:
         with _HTTP.open(request, timeout=_ANSWER_SECONDS) as answer:
             return json.load(answer)["value"]

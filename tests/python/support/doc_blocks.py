@@ -51,7 +51,6 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path, *languages: str) -> list[Block]:
-    """The blocks of a page, of these languages or of all."""
     text = page.read_text(encoding="utf-8")
     found = (
         Block(text.count("\n", 0, match.start()) + 2, match[1], match[2].strip(), match[3])
@@ -81,7 +80,6 @@ def run(page: Path, directory: Path, *languages: str) -> int:
 
 @contextlib.contextmanager
 def background() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes of lines that end in ``&``, until the end of the page."""
     started: list[subprocess.Popen[bytes]] = []
     try:
         yield started
@@ -92,7 +90,6 @@ def background() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
-    """Run one block; return the output."""
     for module in OPTIONAL:
         if re.search(rf"\bimport\b.*\b{module}\b|\bfrom {module}\b", block.text):
             pytest.importorskip(module)
@@ -117,7 +114,6 @@ def run_python(page: Path, block: Block, names: dict[str, object]) -> str:
 def run_shell(
     page: Path, block: Block, directory: Path, started: list[subprocess.Popen[bytes]]
 ) -> str:
-    """Run the lines of one block; return the output, including errors."""
     printed = ""
     text = block.text.replace("\\\n", " ").replace("8080", str(PORT))
     for line in text.replace(" examples/", f" {EXAMPLES}/").splitlines():
@@ -134,7 +130,6 @@ def run_shell(
 
 
 def run_line(line: str, directory: Path) -> tuple[int, str]:
-    """Run one line. A plain command of ours runs in this process, for speed."""
     if line.startswith("deedbook ") and not re.search(r"[|<>;$*`]", line):
         return run_here(shlex.split(line)[1:])
     done = subprocess.run(

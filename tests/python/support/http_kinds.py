@@ -53,8 +53,6 @@ class SkippingClock(Clock):
 
 
 class Highest(random.Random):
-    """Chance that always picks the longest delay, for visible bounds."""
-
     def uniform(self, a: float, b: float) -> float:
         return b
 

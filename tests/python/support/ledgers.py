@@ -9,7 +9,6 @@ from deedbook import Ledger
 
 
 def record(payload: bytes) -> bytes:
-    """A record according to the specification."""
     return struct.pack("<II", len(payload), zlib.crc32(payload)) + payload
 
 

@@ -32,7 +32,6 @@ def running(
 
 @contextmanager
 def program(*words: object) -> Iterator[subprocess.Popen[str]]:
-    """Run a program of Python next to the test, and kill it at the end of the block."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, *map(str, words)], **pipes, text=True) as process:
         try:
@@ -46,7 +45,6 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def ended(process: subprocess.Popen[bytes]) -> subprocess.CompletedProcess[bytes]:
-    """Wait for the end of a running command; returns the rest of its output."""
     out, err = process.communicate(timeout=GIVE_UP_SECONDS)
     return subprocess.CompletedProcess(process.args, process.returncode, out or b"", err or b"")
 

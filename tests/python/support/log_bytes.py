@@ -27,7 +27,6 @@ def write_book(path: Path, jams: Sequence[bytes], first: int = 1) -> Path:
 
 
 def deed_offsets(jams: Sequence[bytes]) -> list[int]:
-    """The byte of each deed in the file of a packed book."""
     offsets, at = [], HEADER_BYTES
     for jam in jams:
         offsets.append(at)
@@ -36,7 +35,6 @@ def deed_offsets(jams: Sequence[bytes]) -> list[int]:
 
 
 def overwrite(file: Path, offset: int, data: bytes) -> None:
-    """Write over bytes of a file."""
     with file.open("r+b") as stream:
         stream.seek(offset)
         stream.write(data)

@@ -37,12 +37,10 @@ def make_logs(home: Path, payloads: Sequence[bytes], events: int = 30, **of_wal:
 
 
 def payload(number: int) -> bytes:
-    """A payload of the writer: its number, several times."""
     return b"%d " % number * (1 + number % 50 % 40)
 
 
 def write(name: str, path: Path, first: int = 0) -> None:
-    """Append to a log; creates a missing log."""
     if name == "store":
         with EventStore.open(path, "a", durability="manual") as store:
             store.append_many(event(number) for number in range(first, first + 10))
@@ -76,7 +74,6 @@ def make_epochs(pier: Path, jams: Mapping[int, Sequence[bytes]], **options: Any)
 
 
 def payloads(log: Path) -> list[bytes]:
-    """The payloads of a log, read with Deedbook."""
     with deedbook.open(log) as opened:
         assert isinstance(opened, deedbook.Log)
         return list(opened.payloads())

@@ -32,8 +32,6 @@ Behaviour = Literal["ok", "slow-down", "fail", "stall", "reset", "drop"]
 
 
 class Request(NamedTuple):
-    """A request that came through the gate."""
-
     number: int
     """From 0 on."""
     method: str
@@ -42,8 +40,6 @@ class Request(NamedTuple):
 
 
 class Server:
-    """A running versitygw with an empty bucket."""
-
     def __init__(self, top: Path) -> None:
         beside = Path(sys.executable).parent / "versitygw"
         program = str(beside) if beside.exists() else shutil.which("versitygw")
@@ -113,7 +109,6 @@ class Gate:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which a client finds the gate."""
         return {
             "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -192,7 +187,6 @@ def _refuse(client: http.server.BaseHTTPRequestHandler, behaviour: Behaviour) ->
 
 @contextlib.contextmanager
 def serving(top: Path) -> Iterator[Gate]:
-    """A server, and a gate before it."""
     server = Server(top)
     gate = Gate(server.port)
     try:

@@ -1,7 +1,4 @@
-"""The common interface of all logs, and the few exceptions that a format needs.
-
-`test_rhyme.py` compares the stub and the classes with these tables.
-"""
+"""The common interface of all logs, and the few exceptions that a format needs."""
 
 from __future__ import annotations
 
@@ -9,11 +6,12 @@ import ast
 import inspect
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import deedbook
 from deedbook import Book, EventStore, Ledger, Pier, Wal, _core
 from deedbook.aio import AsyncBook, AsyncEventStore, AsyncLedger, AsyncPier, AsyncWal
+from nostr_events import made
 
 CLASSES: Final[tuple[type, ...]] = (Book, Wal, Ledger, EventStore, Pier)
 TWINS: Final[dict[type, type]] = {
@@ -138,17 +136,18 @@ def parameters(owner: type, name: str) -> dict[str, inspect.Parameter]:
 
 
 def doc(owner: type, name: str) -> str:
-    """The docstring of a method."""
     return inspect.getdoc(getattr(owner, name)) or ""
 
 
 def returned(owner: type, name: str) -> str:
-    """The type that a method returns according to the stub."""
     return ast.unparse(members(owner)[name][-1].returns or ast.Constant(None))
 
 
 def report_class(owner: type, name: str) -> type:
-    """The class of the report that a method returns."""
     found = getattr(_core, returned(owner, name).removeprefix("list[").removesuffix("]"))
     assert isinstance(found, type)
     return found
+
+
+def record(owner: type, number: int) -> Any:
+    return made(str(number)) if owner is EventStore else b'{"n": %d}' % number

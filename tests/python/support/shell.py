@@ -19,14 +19,12 @@ from deedbook._cli import main
 
 
 def words_of(args: tuple[object, ...]) -> list[str]:
-    """The arguments of a command as text."""
     return [
         os.fsdecode(arg) if isinstance(arg, str | bytes | os.PathLike) else str(arg) for arg in args
     ]
 
 
 def command(*args: object) -> list[str]:
-    """The command line for a new process."""
     return [sys.executable, "-m", "deedbook", *words_of(args)]
 
 
@@ -57,14 +55,13 @@ def deedbook(
 
 
 def ok(*args: object, stdin: bytes = b"") -> bytes:
-    """Run a command without an error; returns standard output."""
     done = deedbook(*args, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
-    """The only line of output of a command that must fail with this exit code."""
+    """The only line of stderr of a command with this exit code."""
     text = done.stderr.decode()
     assert done.returncode == code, text
     assert "Traceback" not in text
@@ -73,7 +70,6 @@ def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
 
 
 def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str, str]:
-    """Run a command with a certain exit code; returns standard output and error."""
     done = deedbook(*args, stdin=stdin.encode() if isinstance(stdin, str) else stdin)
     out, err = done.stdout.decode(), done.stderr.decode()
     assert done.returncode == code, (done.returncode, out, err)
@@ -82,13 +78,11 @@ def outputs(*args: object, stdin: bytes | str = b"", code: int = 0) -> tuple[str
 
 
 def refused(*args: object, stdin: bytes | str = b"") -> str:
-    """Run a command with refused arguments or a refused log; returns the message."""
     return outputs(*args, stdin=stdin, code=2)[1]
 
 
 @contextlib.contextmanager
 def piped(data: bytes) -> Iterator[int]:
-    """The read end of a pipe with these bytes."""
     end, begin = os.pipe()
 
     def write() -> None:

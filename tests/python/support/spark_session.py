@@ -1,7 +1,4 @@
-"""Spark in tests: a local session, reads and writes and commands in it, drivers of a cluster.
-
-The module needs pyspark only when a function is called.
-"""
+"""Spark in tests: a local session, reads and writes and commands in it, drivers of a cluster."""
 
 import atexit
 import contextlib
@@ -22,14 +19,12 @@ import pytest
 
 
 def load(spark: Any, path: object, schema: str | None = None, **options: Any) -> Any:
-    """A DataFrame of a log, or of several."""
     frame = spark.read.format("deedbook").options(**options)
     paths = [str(one) for one in path] if isinstance(path, list) else str(path)
     return (frame.schema(schema) if schema else frame).load(paths)
 
 
 def tuples(frame: Any) -> list[tuple[Any, ...]]:
-    """The rows of a DataFrame, in order."""
     return [
         tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in frame.collect()
     ]
@@ -56,7 +51,6 @@ def rows_of(reader: Any, parts: Any = None) -> list[dict[str, Any]]:
 
 
 def write(frame: Any, at: Path, mode: str = "append", **options: Any) -> None:
-    """Write a DataFrame to a log."""
     frame.write.format("deedbook").mode(mode).options(**options).save(str(at))
 
 
@@ -82,7 +76,6 @@ def forget_end(checkpoint: Path, batch: int) -> None:
 
 
 def require_spark() -> None:
-    """Skip the test if pyspark, pyarrow or Java is missing."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     home = os.environ.get("JAVA_HOME")
@@ -137,15 +130,12 @@ def shared_session(
 
 
 class Ran(NamedTuple):
-    """Exit code and output of a command."""
-
     code: int
     out: str
     err: str
 
 
 def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
-    """Run a command of ``deedbook`` in this process and the tests' session; its exit code."""
     from deedbook._cli import main
 
     patch.setattr("deedbook._spark_session.session", shared_session)
@@ -155,7 +145,7 @@ def run_here(words: Sequence[str], patch: pytest.MonkeyPatch) -> int:
 def kill_when(
     happened: Callable[[], bool], words: Sequence[object], look_every_s: float = 0.02
 ) -> None:
-    """Start a command of ``deedbook``; after ``happened`` kill it, its JVM and its workers."""
+    """Start a command of ``deedbook``; after ``happened`` kill driver, JVM and workers."""
     from chaos.kills.processes import kill_all
 
     command = [sys.executable, "-m", "deedbook", *map(str, words)]
@@ -175,10 +165,7 @@ def run_driver(
     timeout_s: float = 120,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a driver script in a new process; return the output.
-
-    The script gets the master in ``sys.argv[1]``, followed by the arguments.
-    """
+    """Run a driver script in a new process; return the output."""
     result = subprocess.run(
         [sys.executable, "-c", script, master, *arguments],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -20,8 +20,6 @@ ALL = ReadAllAvailable()
 
 
 class Query:
-    """A streaming query; each run reads all present input."""
-
     def __init__(self, spark: Any, path: Path | str, checkpoint: Path, **options: Any) -> None:
         self._spark, self._path = spark, str(path)
         self._checkpoint, self._options = checkpoint, options
@@ -29,7 +27,6 @@ class Query:
         self.progress: list[Any] = []
 
     def run(self, **trigger: Any) -> list[Any]:
-        """Run once; returns the rows of this run."""
         before = len(self.batches)
         frame = self._spark.readStream.format("deedbook").options(**self._options)
         writer = frame.load(self._path).writeStream.foreachBatch(
@@ -44,7 +41,6 @@ def payloads(start: int, stop: int) -> list[bytes]:
 
 
 def append(log: Path, start: int, stop: int, **options: Any) -> None:
-    """Append records to a WAL; creates a missing WAL."""
     append_to("wal", log, payloads(start, stop), **options)
 
 

@@ -1,7 +1,4 @@
-"""A write-ahead log against a list: random histories of a writer that drops records, and a reader.
-
-The Rust tests crash and damage logs of every format (`tests/engine/crash`, `tests/engine/answers`).
-"""
+"""A write-ahead log against a list: histories of a writer that drops records, and a reader."""
 
 import contextlib
 import shutil
@@ -15,7 +12,6 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -188,28 +184,6 @@ class WalMachine(RuleBasedStateMachine):
             self.dropped_from(end)
             assert self.wal.durable_end == end
 
-    @rule(data=st.data(), consumed=st.booleans(), age=st.sampled_from([None, 3600.0]))
-    def retain(self, data: st.DataObject, consumed: bool, age: float | None) -> None:
-        most = data.draw(st.none() | st.integers(0, self.end - self.head + 10))
-        durable, size, needed = self.durable_end(resting=True), self.segment_bytes, self.consumers
-        with self.raises(deedbook.UnsupportedError if size is None else None):
-            dropped = self.wal.retain(max_bytes=most, max_age=age, consumed=consumed)
-        if size is None:
-            return
-        allowed = 0 if most is None else self.end - most
-        if consumed:
-            allowed = max(allowed, min(needed.values(), default=0))
-        allowed = min(allowed, durable, *needed.values())
-        # A truncation drops whole segments: all below the segment with the last possible head.
-        last = max((lsn for lsn in self.borders() if lsn <= allowed), default=0)
-        floor = last // size * size
-        head = next(lsn for lsn in self.borders() if lsn >= floor)
-        moves = floor > self.head
-        assert dropped.head == (head if moves else self.head)
-        assert dropped.bytes == dropped.head - self.head
-        if moves:
-            self.dropped_before(head)
-
     @rule(data=st.data(), name=NAMES)
     def set_consumer(self, data: st.DataObject, name: str) -> None:
         lsn = data.draw(self.positions())
@@ -302,9 +276,4 @@ class WalMachine(RuleBasedStateMachine):
 
 
 TestWal = WalMachine.TestCase
-TestWal.settings = settings(
-    max_examples=tiers.number("EXAMPLES"),
-    stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+TestWal.settings = tiers.histories()

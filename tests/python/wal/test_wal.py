@@ -11,7 +11,6 @@ import pytest
 import deedbook
 from deedbook import Book, Wal
 from deedbook.jobs import Split
-from shell import refused
 
 
 def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
@@ -29,31 +28,6 @@ def test_arrow_goes_in_and_out(tmp_path: Path) -> None:
     with Wal.open(tmp_path / "wal") as wal:
         parts = [pa.table(split.batches()) for split in wal.splits(4096)]
         assert pa.concat_tables(parts).equals(table)
-
-
-def test_an_open_writer_keeps_to_its_retention(tmp_path: Path) -> None:
-    path = tmp_path / "wal"
-    with Wal.create(path, segment_bytes=64, retain_bytes=200, retain_consumers=True) as wal:
-        for _ in range(50):
-            wal.commit(b"x" * 24)
-        assert wal.end - wal.head < 200 + 2 * 64
-        wal.set_consumer("slow", kept := wal.head)
-        for _ in range(50):
-            wal.commit(b"x" * 24)
-        assert wal.head == kept
-        wal.remove_consumer("slow")
-    with Wal.open(path, "a", retain_age=0.0) as wal:
-        assert wal.head > kept
-    with pytest.raises(deedbook.InvalidArgumentError, match="retain_age"):
-        Wal.open(path, "a", retain_age=-1.0)
-
-
-def test_one_file_has_no_segments(tmp_path: Path) -> None:
-    with pytest.raises(deedbook.InvalidArgumentError, match="beside single_file"):
-        Wal.create(tmp_path / "wal", single_file=True, segment_bytes=64)
-    Wal.create(tmp_path / "wal").close()
-    with pytest.raises(deedbook.InvalidArgumentError, match="layout single asked for"):
-        Wal.open(tmp_path / "wal", single_file=True)
 
 
 def test_split_carries_segment_size_to_other_processes(tmp_path: Path) -> None:
@@ -149,21 +123,3 @@ def test_following_ends_when_the_reader_is_gone(tmp_path: Path) -> None:
             child.stdout.readline()
             child.stdout.close()
             assert child.wait(30) == 141
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("retain", ["--max-bytes", "9223372036854775807g"]),
-        ("retain", ["--max-age", "9223372036854775807d"]),
-        ("retain", ["--max-age", "9" * 5000]),
-        ("retain", ["--from", "9" * 5000]),
-        ("consumers", ["--set", "c", "9" * 5000]),
-    ],
-)
-def test_no_number_is_too_long_for_an_answer(
-    tmp_path: Path, command: str, words: list[str]
-) -> None:
-    fill(tmp_path / "log", 3)[0].close()
-    said = refused(command, tmp_path / "log", *words)
-    assert "internal error" not in said and len(said) < 1000
