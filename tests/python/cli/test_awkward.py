@@ -1,7 +1,4 @@
-"""Awkward moments of a new user: another locale, Ctrl-C at once, bytes for a path, a full disk.
-
-The newcomer's review met each of them (D10), and the security review the links and process ids.
-"""
+"""Awkward moments of a new user: another locale, Ctrl-C at once, bytes for a path, a full disk."""
 
 import csv
 import os
@@ -20,6 +17,7 @@ from deedbook._cli import main
 from deedbook._cli.failure import CliError
 from deedbook._cli.files.aside import written_aside
 from deedbook._formats import detect
+from logs import append_to
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -39,8 +37,7 @@ def run(*words: Any, **environment: str) -> subprocess.CompletedProcess[bytes]:
 @posix
 def test_a_path_has_the_encoding_of_the_locale(tmp_path: Path) -> None:
     log = tmp_path / "neu ☃"
-    with Book.create(log) as book:
-        book.append(b"{}")
+    append_to("book", log, [b"{}"])
     ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     for words in (["info", log], ["verify", log], ["cat", log], ["stats", log, "--json"]):
         done = run(*words, **ascii)
@@ -183,8 +180,7 @@ def test_chaos_kills_only_processes_of_its_own_session() -> None:
 
 def test_a_spreadsheet_gets_no_formula(tmp_path: Path) -> None:
     payloads = [b'=HYPERLINK("http://x")', b"+1", b"-1", b"@SUM(A1)", b"\t=1", b"plain", b"1=2"]
-    with Book.create(tmp_path / "log") as book:
-        book.append_many(payloads)
+    append_to("book", tmp_path / "log", payloads)
     out = tmp_path / "out.csv"
     texts = [payload.decode() for payload in payloads]
     for flag, wanted in (
@@ -227,3 +223,57 @@ def test_cluster_secret_is_absent_from_process_arguments(
     for command, environment in started:
         assert "SPARK_CONF_DIR" in environment
         assert not any(secret in word for secret in found for word in command)
+
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="needs POSIX")
+
+
+def write(path: Path, data: bytes) -> None:
+    with written_aside(str(path)) as file:
+        file.write(data)
+
+
+@POSIX
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "page.html", tmp_path / "link"
+    link.symlink_to(target)
+    for data in (b"the target is not there yet", b"the target is replaced"):
+        write(link, data)
+        assert link.is_symlink() and target.read_bytes() == data
+    with pytest.raises(OSError, match="not written"), written_aside(str(link)) as file:
+        file.write(b"half")
+        error = OSError("not written")
+        error.kind = "io"  # type: ignore[attr-defined]
+        raise error
+    assert target.read_bytes() == data and os.listdir(target.parent) == ["page.html"]
+
+
+@POSIX
+def test_report_on_redirected_stdout_keeps_the_link(tmp_path: Path) -> None:
+    links = tmp_path / "dev"
+    links.mkdir()
+    (links / "stdout").symlink_to("/dev/fd/1")  # as /dev/stdout, which is not put at risk here
+    append_to("wal", tmp_path / "wal", [b"one"])
+    command = [sys.executable, "-m", "deedbook", "report", str(tmp_path / "wal"), "-q"]
+    command += ["-o", str(links / "stdout")]
+    for there in (b"", b"what another command wrote\n"):
+        (tmp_path / "page.html").write_bytes(there)
+        with (tmp_path / "page.html").open("ab") as page:
+            done = subprocess.run(command, stdout=page, stderr=subprocess.PIPE)
+            page.write(b"and what comes after\n")
+        assert (done.returncode, done.stderr) == (0, b"")
+        text = (tmp_path / "page.html").read_bytes()
+        assert text.startswith(there + b"<!doctype html>")
+        assert text.endswith(b"</html>\nand what comes after\n")
+    assert (links / "stdout").is_symlink() and os.listdir(links) == ["stdout"]
+
+
+def test_output_names_may_have_the_systems_maximum_length(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    append_to("wal", tmp_path / "wal", [b"one"])
+    file = tmp_path / ("記" * 82 + ".jsonl")
+    assert main(["export", str(tmp_path / "wal"), "-o", str(file)]) == 0, capfd.readouterr().err
+    write(tmp_path / "here" if os.name == "nt" else tmp_path / ("x" * 255), b"new")
+    assert file.read_bytes().count(b"\n") == 1 and len(os.listdir(tmp_path)) == 3

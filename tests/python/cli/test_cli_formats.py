@@ -16,32 +16,28 @@ from deedbook import _formats as formats
 from deedbook._system.compressed import zstd
 from line_files import has_zstd
 from log_bytes import flip
+from logs import append_to
 from shell import complaint, deedbook, json_lines, ok, outputs
 
 LINES = b"".join(b'{"n":%d}\n' % number for number in range(1000, 1200))
 
 
 class Kind(NamedTuple):
-    """A format and layout, and the command line's options for a new log."""
-
     name: Literal["book", "wal"]
     options: tuple[str, ...]
     log: type[Book] | type[Wal]
     payload: str
 
     def file(self, path: Path) -> Path:
-        """The file with the first records."""
         if self.name == "book":
             return path / "book.log"
         return path if self.options == ("--single-file",) else path / f"{0:020d}.wal"
 
     @property
     def noun(self) -> str:
-        """The commands' word for a record."""
         return "deed" if self.name == "book" else "record"
 
     def saved(self, path: Path) -> list[Path]:
-        """Files saved by repairs and openings."""
         return [*path.glob("*.cut*"), *path.parent.glob(f"{path.name}.cut*")]
 
 
@@ -53,7 +49,6 @@ KINDS = {"book": BOOK, "segments": SEGMENTS, "single": SINGLE}
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """A format and layout."""
     return request.param  # type: ignore[no-any-return]
 
 
@@ -65,13 +60,11 @@ def log(kind: Kind, path: Path) -> Path:
 
 
 def place_of(log: Path, number: int) -> int:
-    """Byte at which the payload of a record begins (the first: 0)."""
     kind = formats.detect(log)
     return (16 + number * 34 + 12) if kind == "book" else number * 18 + 8
 
 
 def begin_of(log: Path, number: int) -> int:
-    """Byte at which a record begins (the first: 0)."""
     return place_of(log, number) - (12 if formats.detect(log) == "book" else 8)
 
 
@@ -279,7 +272,6 @@ def test_cat_prints_payloads_as_json_text_or_base64(kind: Kind, path: Path, tmp_
     for payload, said in (("json", "is not JSON"), ("text", "byte 2 of the payload is not UTF-8")):
         told = complaint(deedbook("cat", other, "--json", "--payload", payload), 2)
         assert said in told and re.search(r"(event 2|lsn [0-9]+): ", told)
-    assert "needs --json" in complaint(deedbook("cat", other, "--payload", "json"), 2)
 
 
 @pytest.mark.parametrize("packer", ["gzip", "zstd"])
@@ -333,10 +325,8 @@ def test_info_and_stats_continue_after_a_bad_log(kind: Kind, path: Path, tmp_pat
 
 def test_several_logs_are_printed_with_their_names(tmp_path: Path) -> None:
     book, wal, none = tmp_path / "a.book", tmp_path / "b.wal", tmp_path / "none"
-    with Book.create(book) as one:
-        one.append_many([b"1", b"2"])
-    with Wal.open(wal, "a") as other:
-        other.append(b"3")
+    append_to("book", book, [b"1", b"2"])
+    append_to("wal", wal, [b"3"])
     assert ok("cat", book, wal).decode().splitlines() == [
         f"{book}:1\t1",
         f"{book}:2\t2",
@@ -359,6 +349,3 @@ def test_several_logs_are_printed_with_their_names(tmp_path: Path) -> None:
     damaged = deedbook("cat", book, wal)
     assert damaged.stdout.decode().splitlines() == [f"{book}:1\t1", f"{wal}:0\t3"]
     assert "deed 2" in complaint(damaged, 1)
-    assert "no file, and no range" in complaint(deedbook("cat", book, none), 2)
-    assert "follows one log, not 2" in complaint(deedbook("cat", book, wal, "--follow"), 2)
-    assert "beyond 2**64-1" in complaint(deedbook("cat", book, 2**64), 2)

@@ -5,26 +5,22 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import deedbook as package
-from deedbook import Book, ClosedError, CorruptError, InvalidArgumentError, Ledger, Wal
+from deedbook import ClosedError, CorruptError, InvalidArgumentError, Ledger, Wal
 from deedbook import _formats as formats
 from ledgers import damage, events, file_of, files, record
 from live import ended, next_line, running
-from shell import command, complaint, deedbook, json_lines, obey_permissions, ok, outputs
+from shell import complaint, deedbook, json_lines, ok, outputs
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
-    """A ledger of the files 2, 9 and 10, three events each."""
     files(tmp_path / "spool", 10, 9, 2)
     return tmp_path / "spool"
 
@@ -89,18 +85,6 @@ def test_the_finished_files_are_one_arrow_table(spool: Path) -> None:
         pa.table(snapshot)
 
 
-def test_ledger_batches_raise_or_note_damage_with_file(spool: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    begin = damage(spool / "9-events")
-    with package.open(spool) as snapshot:
-        with pytest.raises(CorruptError, match="9-events"):
-            list(snapshot.batches())
-        stream = snapshot.batches(on_corrupt="skip")
-        left = [event for event in ALL if event != events(9)[1]]
-        assert pa.table(stream)["payload"].to_pylist() == left
-        assert [noted.offset for noted in stream.damages] == [begin]
-
-
 def test_open_for_append_continues_an_existing_ledger(tmp_path: Path) -> None:
     path = tmp_path / "new"
     with pytest.raises(InvalidArgumentError, match='"ledger"'):
@@ -117,21 +101,6 @@ def test_open_for_append_continues_an_existing_ledger(tmp_path: Path) -> None:
         package.open(path, "x", format="ledger")
     with package.open(tmp_path / "other", "a", format="ledger") as fresh:
         assert fresh.base == "events"
-
-
-@pytest.mark.parametrize("log", [Book, Wal])
-@pytest.mark.parametrize("mode", ["r", "a"])
-def test_other_formats_say_that_it_is_a_ledger(
-    spool: Path, log: type[Book] | type[Wal], mode: Any
-) -> None:
-    for path in (spool, spool / "9-events"):
-        with pytest.raises(
-            package.NotALogError, match=r"holds a ledger; open it with Ledger\.open"
-        ):
-            log.open(path, mode)
-        with pytest.raises(package.NotALogError, match="holds a ledger"):
-            package.open(path, mode, format="book" if log is Book else "wal")
-    assert sorted(os.listdir(spool)) == ["10-events", "2-events", "9-events"]
 
 
 def test_names_alone_make_no_ledger(tmp_path: Path) -> None:
@@ -319,14 +288,6 @@ def test_cat_leaves_out_what_is_being_written(spool: Path) -> None:
     assert ok("cat", spool, "--raw").splitlines() == [*ALL, b"being written"]
 
 
-def test_snapshot_skips_files_sent_after_its_opening(spool: Path) -> None:
-    with package.open(spool) as snapshot, package.open(spool / "9-events") as one:
-        (spool / "9-events").unlink()
-        assert list(snapshot.payloads()) == events(2) + events(10)
-        with pytest.raises(package.MissingError):
-            list(one.payloads())  # a named file must exist
-
-
 def test_verify_names_the_damaged_file(spool: Path) -> None:
     file_of(spool, 11, [])
     ok("verify", spool)
@@ -338,35 +299,6 @@ def test_verify_names_the_damaged_file(spool: Path) -> None:
     shown = deedbook("verify", spool).stdout.decode()
     assert "9-events: bytes" in shown and "1 damaged file, 4 files, 8 records" in shown
     assert b": ok, 1 file, 3 records" in ok("verify", spool / "2-events")
-
-
-@posix
-@pytest.mark.skipif(
-    os.name == "posix" and os.geteuid() == 0 and sys.platform != "linux",
-    reason="root may read everything",
-)
-def test_a_file_that_cannot_be_read_is_named(spool: Path) -> None:
-    def refused(*args: object) -> str:
-        done = subprocess.run(command(*args), capture_output=True, preexec_fn=obey_permissions)
-        return complaint(done, 2)
-
-    closed = file_of(spool, 5, events(5))
-    closed.chmod(0)
-    for name in ("info", "verify", "cat"):
-        said = refused(name, spool)
-        assert "Permission denied" in said and "5-events" in said
-    done = subprocess.run(command("cat", spool), capture_output=True, preexec_fn=obey_permissions)
-    assert len(done.stdout.splitlines()) == 3  # the records before the file
-    assert "Permission denied" in refused("salvage", spool, spool.with_name("copy"))
-    for index in (2, 9, 10):
-        (spool / f"{index}-events").unlink()
-    assert "Permission denied" in refused("info", spool)  # not "no log there"
-    # Another format in the same directory works as before.
-    for words, stdin in ((["append"], b"1\n"), (["cat"], b"")):
-        line = command(*words, spool)
-        done = subprocess.run(line, input=stdin, capture_output=True, preexec_fn=obey_permissions)
-        assert done.returncode == 0, done.stderr
-    assert done.stdout == b"1\t1\n"
 
 
 def test_salvage_copies_each_file(spool: Path, tmp_path: Path) -> None:
@@ -401,15 +333,3 @@ def test_repair_removes_damage_and_verify_names_it(spool: Path) -> None:
     assert f"{aside}: damaged, in the quarantine" in shown and "8 records" in shown
     facts = json.loads(ok("verify", spool, "--json"))
     assert (facts["ok"], facts["quarantined"]) == (True, [str(aside)])
-
-
-def test_unsupported_ledger_commands_and_options_are_refused(spool: Path, path: Path) -> None:
-    ok("append", path, stdin=b"1\n")
-    logs_only = "holds a ledger, this is for write-ahead logs"
-    for words, said in (
-        (["retain", spool, "--from", "0"], logs_only),
-        (["retain", spool, "--consumed"], logs_only),
-        (["consumers", spool], logs_only),
-        (["cat", path, "--base", "events"], "holds a book, --base is for ledgers"),
-    ):
-        assert said in complaint(deedbook(*words, stdin=b"1\n"), 2), words

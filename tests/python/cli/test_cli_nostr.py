@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from deedbook import EventStore
-from live import ends_quietly, next_line, running
 from log_bytes import flip
 from nostr_events import EVENTS, LINES, SMALL, made
 from places import DATA
@@ -22,7 +21,6 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 @pytest.fixture
 def store(path: Path) -> Path:
-    """The small file, imported."""
     out, err = outputs("import", path, SMALL, "--history", "keep", "--check", "signature")
     assert out == "" and err == "deedbook: stored 31 events of 32 lines, 1 deleted by the author\n"
     return path
@@ -210,29 +208,3 @@ def test_compact_and_reindex(path: Path) -> None:
     assert out == f"{path}: nothing dropped, there is nothing to drop\n"
     assert outputs("repair", path, "--index")[0] == f"{path}: indexed 1 event\n"
     assert json.loads(outputs("query", path, "{}")[0])["content"] == "49"
-
-
-def test_errors_are_one_line(path: Path, tmp_path: Path) -> None:
-    for words in (["export"], ["stats"], ["compact"], ["verify"], ["repair", "--index"], ["info"]):
-        _, err = outputs(*words, path, code=2)
-        assert err.count("\n") == 1 and "No such file" in err, words
-        assert not path.exists()
-    assert "No such file" in refused("query", path, "{}")
-    assert "none: No such file" in refused("import", path, tmp_path / "none")
-    outputs("import", path, SMALL)
-    assert "filter: " in refused("query", path, "oops")
-    assert "is not a share" in refused("compact", path, "--ratio", "2")
-    assert "--json needs -o FILE" in refused("export", path, "--json")
-    with EventStore.open(path, "a"):
-        assert "has it open for writing" in refused("import", path, SMALL)
-    broken = gzip.compress(SMALL.read_bytes())[:-20]
-    assert "Compressed file ended" in refused("import", path, stdin=broken)
-
-
-@posix
-def test_a_reader_that_goes_away_ends_an_export(path: Path) -> None:
-    with EventStore.create(path) as store:
-        store.append_many(made("x" * 3000 + str(number)) for number in range(2000))
-    with running("export", path) as child:
-        next_line(child)
-        ends_quietly(child)

@@ -48,8 +48,6 @@ def wal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every session fail at its start."""
-
     @contextmanager
     def session(*args: Any, **options: Any) -> Iterator[None]:
         raise error

@@ -19,7 +19,6 @@ from http_kinds import events
 
 
 def into_ledger(path: Path, *words: object, **more: object) -> tuple[str, str]:
-    """Append lines to a ledger, which may be new."""
     return outputs("append", "--format", "ledger", path, *words, **more)
 
 
@@ -43,13 +42,6 @@ def test_lines_are_appended_sent_and_gone(tmp_path: Path, lines: Path) -> None:
         assert sorted(endpoint.events) == sorted(events(1500, 100))
     assert "none finished" in outputs("info", path)[0]
     assert json.loads(outputs("send", path, "http://127.0.0.1:9/", "--json")[0])["requests"] == 0
-
-
-def test_too_long_ledger_line_is_reported_by_number(tmp_path: Path) -> None:
-    short, long = '{"n":1}\n' * 40_000, '"%s"\n' % ("x" * (1 << 20))
-    _, err = into_ledger(tmp_path / "spool", code=2, stdin=short + long + short)
-    said = "line 40001 of standard input is longer than 1,048,576 bytes (--line-bytes-max)"
-    assert err.splitlines()[-1] == f"deedbook: {said}"
 
 
 def test_refused_events_become_replayable_dead_letters(tmp_path: Path) -> None:
@@ -110,16 +102,6 @@ def test_unsent_events_stay_and_send_prints_the_reason(tmp_path: Path) -> None:
     assert "not all is sent after 0.5 s" in err and "503" in err
     with Ledger.open(path, "a") as ledger:
         assert ledger.has_data()
-
-
-def test_wrong_input_prints_one_line_and_keeps_records(tmp_path: Path) -> None:
-    path = tmp_path / "spool"
-    _, err = into_ledger(path, "--stop-at-bad", code=2, stdin='{"n":1}\nnot json\n')
-    assert "line 2 of standard input is not JSON" in err
-    assert json.loads(outputs("info", path, "--json")[0])["finished_files"] == 1
-    assert "no ledger there" in refused("send", tmp_path / "none", "http://x/")
-    assert "needs --max-bytes" in refused("append", path, "--format", "ledger", "--drop-oldest")
-    assert "NAME: VALUE" in refused("send", path, "http://x/", "--header", "oops")
 
 
 def test_a_ledger_takes_no_empty_records(tmp_path: Path) -> None:

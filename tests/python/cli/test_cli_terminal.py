@@ -42,7 +42,6 @@ SLOW = (
 
 
 def on_terminal(command: list[str], **environment: str) -> str:
-    """The output of a command on a terminal, standard output and error together."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", **environment}
@@ -74,7 +73,6 @@ def book(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bash_script() -> bytes:
-    """The output of ``deedbook completion bash``."""
     pytest.importorskip("shtab")
     return subprocess.run([*COMMAND, "completion", "bash"], capture_output=True, check=True).stdout
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Wal
+from log_bytes import flip
 from shell import outputs as deedbook
 from shell import refused
 
@@ -44,7 +45,6 @@ def test_places_and_ranges_are_bytes(path: Path) -> None:
         assert deedbook("cat", path, "--raw", *words)[0] == shown, words
     for words in ([f"0:{end + 5000}"], [f":{end}", "--follow"], ["--follow", "--timeout", "0.1"]):
         assert len(deedbook("cat", path, *words)[0].splitlines()) == 300, words
-    assert "lies inside the record at lsn 15" in refused("cat", path, "16")
 
 
 def test_records_are_dropped_at_both_ends(path: Path) -> None:
@@ -74,7 +74,6 @@ def test_records_are_dropped_at_both_ends(path: Path) -> None:
     assert "reader needs lsn" in deedbook("info", path)[0]
     deedbook("retain", path, "--from", "end", "--force")
     assert deedbook("cat", path)[0] == ""
-    assert "--from and --to each go alone" in refused("retain", path, "--from", 0, "--to", 9)
 
 
 def test_a_salvage_says_what_it_takes_along(tmp_path: Path) -> None:
@@ -83,9 +82,7 @@ def test_a_salvage_says_what_it_takes_along(tmp_path: Path) -> None:
         lsns = [wal.append(b"%02d" % i * 10) for i in range(4)]
         wal.set_consumer("mail", lsns[1])
         wal.set_consumer("backup", lsns[2])
-    raw = bytearray(path.read_bytes())
-    raw[lsns[1] + 9] ^= 1
-    path.write_bytes(raw)
+    flip(path, lsns[1] + 9)
     out, _ = deedbook("salvage", path, tmp_path / "copy", code=1)
     assert "  2 consumers carried over\n" in out
     assert "  consumers whose record is lost need the next one: mail\n" in out
@@ -115,8 +112,6 @@ def test_read_commands_accept_the_segment_size(tmp_path: Path) -> None:
     deedbook("salvage", path, tmp_path / "copy", *size)
     with Wal.open(tmp_path / "copy") as wal:
         assert list(wal.payloads()) == [b"00099"]
-    deedbook("append", tmp_path / "book", stdin=b"1\n")
-    assert "--segment-bytes is for write-ahead logs" in refused("info", tmp_path / "book", *size)
 
 
 def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
@@ -137,22 +132,6 @@ def test_repair_names_the_segment_that_it_sets_aside(tmp_path: Path) -> None:
     assert "nothing to repair" in deedbook(*forced)[0]
 
 
-def test_what_is_for_the_other_format_is_refused(path: Path, tmp_path: Path) -> None:
-    err = refused("append", path, "--resume")
-    assert "--resume is for books" in err and "deedbook info --json" in err
-    assert "for books" in refused("append", path, "--epoch", "1")
-    err = refused("append", "--format", "book", path, stdin=b"1\n")
-    assert "holds a write-ahead log" in err
-    book = tmp_path / "book"
-    deedbook("append", book, stdin=b"1\n")
-    err = refused("append", "--format", "wal", book)
-    assert "holds a book" in err
-    for args in (["retain", "--to", "0"], ["retain", "--consumed"], ["consumers"]):
-        assert "holds a book" in refused(*args, book)
-    assert "(--format wal)" in refused("append", book, "--single-file")
-    assert len(deedbook("cat", book)[0].splitlines()) == 1
-
-
 def test_consumers_are_listed_set_and_removed(path: Path) -> None:
     assert deedbook("consumers", path)[0] == ""
     deedbook("consumers", path, "--set", "backup", "15")
@@ -160,9 +139,6 @@ def test_consumers_are_listed_set_and_removed(path: Path) -> None:
     with Wal.open(path) as wal:
         assert told["consumers"] == {"backup": 15, "copy": wal.end} == wal.consumers()
     assert deedbook("consumers", path)[0].splitlines()[0] == "backup  15"
-    assert "lies inside" in refused("consumers", path, "--set", "copy", "16")
-    assert "neither an LSN" in refused("consumers", path, "--set", "copy", "x")
-    assert "no consumer 'none'" in refused("consumers", path, "--remove", "none")
     would = deedbook("consumers", path, "--remove", "backup", "--dry-run")[0].splitlines()
     with Wal.open(path) as wal:
         kept = wal.end - 15
@@ -185,8 +161,6 @@ def test_segments_are_dropped_by_size_age_and_consumers(path: Path) -> None:
         err = refused("retain", path, "--max-bytes", "1k")
         assert "no prefix to drop" in err
         return
-    assert "give --max-bytes" in refused("retain", path)
-    assert "is not an age" in refused("retain", path, "--max-age", "7y")
     assert "dropped 0 records" in deedbook("retain", path, "--max-age", "7d")[0]
     deedbook("consumers", path, "--set", "slow", "1023", code=2)
     lsns = [int(line.split("\t")[0]) for line in deedbook("cat", path)[0].splitlines()]

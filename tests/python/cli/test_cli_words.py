@@ -1,6 +1,7 @@
 """The words of the shell: old, mistyped, and those of sizes and lengths of time."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from deedbook._cli import parser
 from deedbook._show import amounts
-from shell import ok, outputs, refused
+from logs import append_to, make_logs, snapshot
+from shell import complaint, deedbook, ok, outputs, refused
 
 
 @pytest.mark.parametrize(
@@ -116,3 +118,125 @@ WRONG = ["", "k", "-1", "1.5", "1t", "7y", f"1{LONG_S}", f"1{KELVIN}", ARABIC_TH
 def test_a_text_that_is_neither_is_refused(parse: Callable[[str], float], text: str) -> None:
     with pytest.raises(ValueError):
         parse(text)
+
+
+PAYLOADS = [b'{"n":%d}' % number for number in range(30)]
+TAIL = "--tail goes with neither"
+LOGS_ONLY = "holds a ledger, this is for write-ahead logs"
+LONG = "9" * 5000
+
+# Wrong usage, of which argparse says the reason.
+USAGE = ("", "unknown", "verify", "salvage x", "append x --batch 0", "append x --epoch -1")
+USAGE += ("append x --durability sometimes", "cat", "cat x --unknown", "cat x 10:20 --from 1")
+USAGE += ("cat x 20:10", "cat x 0", "cat x -5:", "cat x 1:x", "cat x ²", "cat x --timeout 1")
+USAGE += ("cat x --follow --timeout nan", "cat x --follow --reverse", "cat x --json --raw")
+USAGE += ("cat x --reverse --skip-corrupt", f"cat x {2**64}")
+
+REFUSED = [
+    *((words, "") for words in USAGE),
+    ("export wal -o out", "--format parquet, --format arrow, --format csv"),
+    ("export wal --format arrow", "an Arrow file needs -o FILE"),
+    ("export wal --format csv", "CSV with a header needs -o FILE"),
+    ("export wal --json", "--json needs -o FILE"),
+    ("export nostr --json", "--json needs -o FILE"),
+    ("export wal --include all", "--include is for event stores"),
+    ("export wal -o wal/x.csv", "lies in the log"),
+    ("export wal -o no/x.csv", "cannot write"),
+    ("export wal -o x.parquet.gz", "say what to write"),
+    ("cat wal -n 2 3", TAIL),
+    ("cat wal -n 2 --reverse", TAIL),
+    ("cat wal -n 2 --skip-corrupt", TAIL),
+    ("cat wal -n 2 --from 1", TAIL),
+    ("cat wal -n -1", ""),
+    ("cat wal 16", "lies inside the record at lsn 15"),
+    ("cat book no", "no file, and no range"),
+    ("cat book wal --follow", "follows one log, not 2"),
+    (f"cat book {2**64}", "beyond 2**64-1"),
+    ("cat book --payload json", "needs --json"),
+    ("cat book --base events", "holds a book, --base is for ledgers"),
+    ("cat ledger 0:1 -f", "--follow of a ledger takes no range"),
+    ("cat nostr --follow", "a reader sees"),
+    ("tail wal wal -f", "tail: --follow follows one log, not 2"),
+    ("tail wal --timeout 1", "tail: --timeout needs --follow"),
+    ("tail wal --payload json", "tail: --payload needs --json"),
+    ("tail nostr -f", "ask again, as by 'deedbook query STORE"),
+    ("info nostr --base x", "--base is for ledgers"),
+    ("info book --segment-bytes 512", "--segment-bytes is for write-ahead logs"),
+    ("retain ledger --from 0", LOGS_ONLY),
+    ("retain ledger --consumed", LOGS_ONLY),
+    ("consumers ledger", LOGS_ONLY),
+    ("retain nostr --consumed", "this is for write-ahead logs and piers"),
+    ("retain book --to 0", "holds a book"),
+    ("retain book --consumed", "holds a book"),
+    ("consumers book", "holds a book"),
+    ("retain wal", "give --max-bytes"),
+    ("retain wal --max-age 7y", "is not an age"),
+    ("retain wal --from 0 --to 9", "--from and --to each go alone"),
+    ("retain wal --max-bytes 9223372036854775807g", ""),
+    ("retain wal --max-age 9223372036854775807d", ""),
+    (f"retain wal --max-age {LONG}", ""),
+    (f"retain wal --from {LONG}", ""),
+    (f"consumers wal --set c {LONG}", ""),
+    ("consumers wal --set c 16", "lies inside"),
+    ("consumers wal --set c x", "neither an LSN"),
+    ("consumers wal --remove none", "no consumer 'none'"),
+    ("consumers pier --set c x", "neither an event nor"),
+    ("append nostr", "'deedbook import' stores events in it"),
+    ("append wal --resume", "--resume is for books"),
+    ("append wal --epoch 1", "for books"),
+    ("append wal --format book", "holds a write-ahead log"),
+    ("append wal --layout slots", "--layout is for books"),
+    ("append book --format wal", "holds a book"),
+    ("append book --single-file", "(--format wal)"),
+    ("append book --layout slots", "layout slots asked for, but the log has packed"),
+    ("append book book/book.log --no-validate", ""),
+    ("append new gone", "gone"),
+    ("append new empty", "empty"),
+    ("append new --format ledger --drop-oldest", "needs --max-bytes"),
+    ("append new --drop-oldest", "is for ledgers"),
+    ("append /proc/none/book", ""),
+    ("append no/such/parent", ""),
+    ("convert wal new --layout packed", "only books have layouts"),
+    ("convert book slots --layout packed", "exist"),
+    ("query nostr oops", "filter: "),
+    ("compact nostr --ratio 2", "is not a share"),
+    ("import new gone", "gone: No such file"),
+    ("send no http://x/", "no ledger there"),
+    ("send ledger http://x/ --header oops", "NAME: VALUE"),
+    ("report empty -o page.html", "no log there"),
+    ("report book", "-o FILE"),
+    ("report book -o book/book.log", "lies in the log"),
+    ("report book -o no/page.html", "cannot write"),
+    ("stats empty", "no log there"),
+    ("metrics wal wal", "is named twice"),
+    ("metrics wal --listen x", "is not [HOST:]PORT"),
+    ("metrics wal --listen 0 --json", "goes without --json"),
+    ("metrics wal -o wal/x", "lies in the log"),
+    *((f"{words} no", "No such file") for words in ("stats", "compact", "verify", "info")),
+    *((f"{words} no", "No such file") for words in ("export", "repair --index")),
+    ("export no -o x.csv", "No such file"),
+    ("report no -o page.html", "No such file"),
+    ("query no {}", "No such file"),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of each format, a book in slots, and an empty directory."""
+    home = make_logs(tmp_path_factory.mktemp("logs"), PAYLOADS)
+    append_to("book", home / "slots", PAYLOADS, layout="slots")
+    (home / "empty").mkdir()
+    return home
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED, ids=lambda one: one[:60])
+def test_impossible_commands_print_one_line_and_change_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str
+) -> None:
+    monkeypatch.chdir(home)
+    before, names = snapshot(home), os.listdir(home)
+    done = deedbook(*words.split(), stdin=b'{"n":1}\n')
+    told = complaint(done, 2)
+    assert said in told and "internal error" not in told and len(told) < 1000
+    assert done.stdout == b"" or "--json" in words
+    assert snapshot(home) == before and sorted(os.listdir(home)) == sorted(names)
