@@ -8,10 +8,11 @@ import pytest
 
 
 class OfSpark(pytest.Module):
-    """A module of tests that is skipped, with a reason, where a package is missing."""
+    """A module of tests with the marker `spark`; skipped, with a reason, without a package."""
 
     def collect(self) -> Iterable[Any]:
         """Import the module, if it can be."""
+        self.add_marker(pytest.mark.spark)
         for package in ("pyspark", "pyarrow"):
             pytest.importorskip(package, reason=f"{package} is not installed")
         return super().collect()

@@ -18,8 +18,6 @@ from log_bytes import flip
 from logs import append_to, make_logs, payloads
 from spark_session import finish, load, require_spark, tuples, write
 
-pytestmark = pytest.mark.spark
-
 RECORDS = [b"record %d" % number for number in range(300)]
 
 

@@ -12,9 +12,7 @@ from chaos.kills.cluster import standalone_cluster
 from deedbook import Book
 from spark_session import require_spark, run_driver
 
-pytestmark = [pytest.mark.spark, pytest.mark.full]
-
-RECORDS = 4000
+pytestmark = pytest.mark.full
 
 BEGIN = """
 import json, os, sys
@@ -63,7 +61,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def reported(script: str, cluster: Any, home: Path) -> Any:
-    """Give the report of a driver of the cluster."""
     output = run_driver(
         BEGIN + script, cluster.master, str(home), timeout_s=240, environment=cluster.environment
     )

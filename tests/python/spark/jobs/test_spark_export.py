@@ -27,13 +27,11 @@ from deedbook._system.lock import alone
 from deedbook.spark import jobs
 from deedbook.spark.jobs import _tables, export
 
-pytestmark = pytest.mark.spark
 KINDS = ("parquet", "delta")
 
 
 @pytest.fixture
 def far_east(spark: Any) -> Iterator[None]:
-    """The session of a caller with a time zone 14 hours ahead of UTC."""
     with in_time_zone(spark, "Pacific/Kiritimati"):
         yield
 
@@ -44,7 +42,6 @@ def append(log: Path, start: int, count: int) -> None:
 
 
 def rows_of(kind: str, table: Path) -> list[dict[str, Any]]:
-    """The rows that a reader other than Spark finds."""
     if kind == "delta":
         found = deltalake.DeltaTable(table).to_pyarrow_table()
     else:
@@ -178,10 +175,7 @@ def test_started_batch_is_not_finished_in_another_table(spark: Any, tmp_path: Pa
 def test_files_are_on_stable_storage_before_they_count(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    """First the files, then the folders that name them, then the intent or the commit.
-
-    A plain table's columns are stored before any of the table's files.
-    """
+    """First the files, then the folders that name them, then the intent or the commit."""
     made = table_at(tmp_path, kind, ["half"])
     steps: list[str] = []
 

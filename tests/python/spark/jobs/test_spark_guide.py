@@ -11,8 +11,6 @@ from logs import append_to, make_epochs, payloads
 from nostr_events import SMALL, events
 from places import DOCS
 
-pytestmark = pytest.mark.spark
-
 GUIDES = [DOCS / f"spark{of}.md" for of in ("", "-streams", "-writing", "-jobs")]
 # The inputs and outputs of the examples, here in a new directory.
 PATHS = ("pier", "spool", "notes", "orders", "copies", "checkpoint", "incoming", "events", "bad")
@@ -20,7 +18,6 @@ PATHS += ("exported", "dumps", "migrated", "small", "few")
 
 
 def blocks(guide: Path) -> list[tuple[int, str, str]]:
-    """Line, language and text of each example."""
     text = guide.read_text(encoding="utf-8")
     found = re.finditer(r"^```(python|sql)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, match.start()) + 2, match[1], match[2]) for match in found]

@@ -26,8 +26,6 @@ from logs import append_to, payloads
 from nostr_events import made
 from spark_session import forget_end, kill_when
 
-pytestmark = pytest.mark.spark
-
 
 def records(file: int, count: int) -> list[bytes]:
     return [json.dumps({"file": file, "n": n}).encode() for n in range(count)]

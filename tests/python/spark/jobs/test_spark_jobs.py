@@ -26,11 +26,8 @@ from logs import append_to, make_epochs
 from nostr_events import events, made
 from spark_session import in_time_zone, kill_when
 
-pytestmark = pytest.mark.spark
-
 
 def names_in(few: Path) -> list[str]:
-    """The files of a compaction, without its lock."""
     return sorted(one.name for one in few.iterdir() if one.name != ".compaction.lock")
 
 
@@ -421,7 +418,7 @@ def test_spark_migration_keeps_pier_numbers_and_compares(spark: Any, tmp_path: P
         with Book.create(pier / f"0i{epoch}", epoch=epoch) as book:
             payloads = [b"%d" % n for n in range(epoch + 1, epoch + 1 + count)]
             book.append_many(payloads, mugs=[0xFFFF_0000 + n for n in range(count)])
-    report = migrate(spark, pier, tmp_path / "one", format="book")
+    report = migrate(spark, pier, tmp_path / "one", format="book", batch_bytes=400)
     assert (report.appended, report.records, report.source_format) == (45, 45, "book")
     with Book.open(tmp_path / "one") as book:
         assert book.bounds == (11, 55)

@@ -13,11 +13,9 @@ import pytest
 import deedbook
 from deedbook import AlreadyExistsError, Book, ContiguityError, InvalidArgumentError, Pier
 from deedbook.spark.jobs import _migrate_pier, is_lmdb_pier, migrate, migrate_pier
-from logs import append_to, make_epochs, payloads
+from logs import append_to, make_epochs
 from places import DATA
 from spark_session import kill_when
-
-pytestmark = pytest.mark.spark
 
 GOLDEN = DATA / "lmdb" / "pier-lmdb"
 
@@ -139,16 +137,6 @@ def test_finished_epoch_that_grew_gets_the_rest(spark: Any, tmp_path: Path) -> N
     report = migrate_pier(spark, tmp_path / "grown", dest)
     assert (report.events, report.brought) == (13, 8)
     assert [event for event, _, _ in held(dest)] == list(range(1, 14))
-
-
-def test_long_pier_of_books_migrates_to_one_book(spark: Any, tmp_path: Path) -> None:
-    with Pier.create(tmp_path / "pier") as writer:
-        writer.append_many([b"%0600d" % number for number in (1, 2, 3)])
-        writer.roll()
-        writer.append_many([b"%0600d" % number for number in (4, 5)])
-    options = {"format": "book", "batch_bytes": 900}
-    assert migrate(spark, tmp_path / "pier", tmp_path / "book", **options).records == 5
-    assert [int(jam) for jam in payloads(tmp_path / "book")] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("kind", ["packed", "slots"])

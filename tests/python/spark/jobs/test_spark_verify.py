@@ -20,8 +20,6 @@ from log_bytes import flip, overwrite
 from logs import append_to, make_epochs
 from nostr_events import made
 
-pytestmark = pytest.mark.spark
-
 PAYLOADS = [b"payload %06d " % number * 20 for number in range(4000)]  # 1.1 MB
 PART_BYTES = 100_000
 DAMAGED = 600_000
@@ -52,7 +50,6 @@ def damage(file: Path) -> None:
 
 
 def last_of(file: Path) -> Path:
-    """The last segment, or the only file of the log."""
     return sorted(file.parent.glob("*.wal"))[-1] if file.suffix == ".wal" else file
 
 
@@ -83,7 +80,6 @@ CHANGES: dict[str, Callable[[Path], None]] = {
 
 
 def alone(path: Path, **options: Any) -> Outcome:
-    """The result of ``deedbook verify``."""
     found = find(path)
     assert found is not None
     return found.format.verify(str(path), lambda done, total: None, **options)
@@ -177,7 +173,6 @@ def note(number: int, kind: int = 1, *tag: str) -> Event:
 
 
 def store_of(home: Path, count: int) -> Path:
-    """A store of ``count`` notes, in one segment."""
     append_to("nostr", home / "store", [note(number) for number in range(count)])
     return home / "store"
 
@@ -267,7 +262,6 @@ def test_all_cores_get_as_many_tasks(total_mib: int, cores: int, tasks: int) -> 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of each format, three of them with faults."""
     logs = tmp_path_factory.mktemp("logs")
     write_book(logs / "book")
     damage(write_book(logs / "damaged"))

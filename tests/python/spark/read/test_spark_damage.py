@@ -11,8 +11,6 @@ from deedbook import Book, Wal
 from log_bytes import DEED_FRAMING_BYTES, deed_offsets, overwrite, write_book
 from spark_session import events, load, tuples
 
-pytestmark = pytest.mark.spark
-
 JAMS = [b"payload %04d " % number * 100 for number in range(1, 301)]  # 400 kB
 OFFSETS = deed_offsets(JAMS)
 LENGTH = len(JAMS[0]) + DEED_FRAMING_BYTES
@@ -32,7 +30,6 @@ def damaged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def flipped(tmp_path: Path) -> Path:
-    """A book with a wrong byte in the payload of event `BAD`."""
     path = write_book(tmp_path / "book", JAMS)
     overwrite(path / "book.log", OFFSETS[BAD - 1] + 12, b"P")
     return path

@@ -15,15 +15,12 @@ from places import ROOT, SUPPORT
 from shell import obey_permissions
 from spark_session import load, reader_of, rows_of, tuples
 
-pytestmark = pytest.mark.spark
-
 INDEXES = (2, 9, 10)
 ROWS = [(index, n, event) for index in INDEXES for n, event in enumerate(events(index))]
 
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
-    """A ledger of the files 2, 9 and 10, three events each."""
     files(tmp_path / "spool", *INDEXES)
     return tmp_path / "spool"
 

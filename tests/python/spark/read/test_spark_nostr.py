@@ -18,8 +18,6 @@ from nostr_columns import TAGS, walked
 from nostr_events import AUTHOR, EVENTS, made
 from spark_session import load, reader_of, rows_of, tuples
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
@@ -105,15 +103,6 @@ def test_damage_fails_the_query_or_is_a_row(spark: Any, place: Path) -> None:
     (row,) = frame.where("_corrupt_record IS NOT NULL").collect()
     assert (row.content, row.segment, row.offset, row.length) == (None, 0, 4096, 4096)
     assert "checksum" in row["_corrupt_record"] and frame.count() == len(events)
-
-
-def test_deleted_events_come_on_request(place: Path) -> None:
-    with EventStore.open(place, "a") as store:
-        store.set_flags(next(iter(store)).location, deleted=True)  # type: ignore[arg-type]
-    live, everything = rows_of(reader_of(place)), rows_of(reader_of(place, include="all"))
-    assert [row["flags"] for row in everything if row["flags"]] == [1, 2]
-    assert everything == expected(place, include="all") and live == expected(place)
-    assert len(everything) == len(live) + 2
 
 
 def test_a_read_is_a_snapshot_beside_a_writer(place: Path) -> None:

@@ -15,15 +15,12 @@ from logs import append_to
 from places import DATA
 from spark_session import finish, forget_end, load, tuples, write
 
-pytestmark = pytest.mark.spark
-
 PIER = DATA / "lmdb" / "pier-lmdb"
 
 Event = tuple[int, int, bytes]
 
 
 def golden(name: str, count: int, epoch: int = 0) -> list[Event]:
-    """The events of the golden logs: number, mug, jam."""
     lines = (DATA / name / "events.hex").read_text().split()[:count]
     values = [bytes.fromhex(line) for line in lines]
     return [
@@ -37,7 +34,6 @@ def read(spark: Any, log: Path, **options: Any) -> list[Event]:
 
 
 def stream(spark: Any, log: Path, checkpoint: Path, **options: Any) -> list[Any]:
-    """The rows of a stream in one run up to the end of the log."""
     rows: list[Any] = []
     frame = spark.readStream.format("deedbook").options(**options).load(str(log))
     finish(
@@ -166,8 +162,7 @@ def test_jobs_append_to_a_pier(spark: Any, tmp_path: Path) -> None:
 
 def test_large_write_makes_one_epoch_per_task(spark: Any, tmp_path: Path) -> None:
     pier = tmp_path / "zod"
-    with Pier.open(pier, "a") as opened:
-        opened.append(b"before")
+    append_to("pier", pier, [b"before"])
     rows = spark.range(10, 40, numPartitions=3).selectExpr("cast(id AS string) AS payload")
     for _ in range(2):
         write(rows, pier, epochSize="100", txnAppId="load", txnVersion=7)

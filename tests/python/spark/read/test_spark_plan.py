@@ -21,7 +21,7 @@ from log_bytes import flip, write_book
 from logs import append_to
 from spark_session import reader_of, rows_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-dropped", "spark-replaced")]
+pytestmark = pytest.mark.promise("spark-dropped", "spark-replaced")
 
 
 def test_small_segments_make_no_partitions(tmp_path: Path) -> None:

@@ -1,20 +1,22 @@
 """Batch reads of books and WALs through Spark, against Python iteration and bytes on disk."""
 
+import functools
+import gc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from deedbook import Book, Wal
+from deedbook import Book, CorruptError, Wal
+from deedbook.spark import _worker
 from deedbook.spark._read.reader import default_schema, make_reader
-from log_bytes import DEED_FRAMING_BYTES, deed_offsets, write_book
+from log_bytes import DEED_FRAMING_BYTES, deed_offsets, overwrite, write_book
 from logs import append_to
-from spark_session import events, load, reader_of, tuples
-
-pytestmark = pytest.mark.spark
+from spark_session import events, load, reader_of, rows_of, tuples
 
 EVENTS = 2000
 JAMS = [b"%d:" % number * (10 * (number % 40)) for number in range(EVENTS)]  # 1.9 MB, some empty
@@ -87,7 +89,7 @@ def test_several_paths_globs_and_directories(spark: Any, tmp_path: Path) -> None
     assert events(load(spark, str(tmp_path / "0i*"))) == first + second + third
     assert events(load(spark, str(tmp_path / "0i[03]"))) == first + second
     assert events(load(spark, str(tmp_path / "0i*"), start=3, end=1001)) == [3, 4, 5, 6, 1000]
-    # As a directory they would be one pier, and its events 7 to 999 are missing.
+    # The directory would be a pier without the events 7 to 999.
     assert events(load(spark, str(tmp_path), end=7)) == first + second
     with pytest.raises(AnalysisException, match="events 7 to 999 are missing"):
         events(load(spark, str(tmp_path)))
@@ -213,3 +215,65 @@ def test_a_start_that_was_dropped_is_an_error(spark: Any, tmp_path: Path) -> Non
     assert load(spark, path, start=end).count() == 0
     with pytest.raises(Exception, match=f"lsn {end + 5000}, the log ends at byte {end}"):
         load(spark, path, start=end + 5000).count()
+
+
+@pytest.fixture(scope="module")
+def noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_book(
+        tmp_path_factory.mktemp("says") / "noted", [b"jam %d" % n for n in range(100)]
+    )
+
+
+def test_create_table_error_names_a_working_alternative(spark: Any, noted: Path) -> None:
+    """Earlier the error was "unknown option owner": Spark replaces the user's options."""
+    spark.sql("DROP TABLE IF EXISTS deeds_table")
+    for clause in (f"OPTIONS (path '{noted}', start '7')", f"LOCATION '{noted}'"):
+        with pytest.raises(PySparkException) as caught:
+            spark.sql(f"CREATE TABLE deeds_table USING deedbook {clause}").collect()
+        message = str(caught.value)
+        assert "CREATE TABLE ... USING deedbook cannot work" in message
+        assert "CREATE TEMPORARY VIEW name USING deedbook OPTIONS (path '...')" in message
+
+
+def test_table_with_columns_is_refused_on_read(spark: Any, noted: Path) -> None:
+    """Spark creates such a table without asking the source, and reads it without the path."""
+    spark.sql("DROP TABLE IF EXISTS deeds_table")
+    spark.sql(f"CREATE TABLE deeds_table (event bigint) USING deedbook OPTIONS (path '{noted}')")
+    try:
+        with pytest.raises(PySparkException, match="use CREATE TEMPORARY VIEW"):
+            spark.table("deeds_table").count()
+    finally:
+        spark.sql("DROP TABLE deeds_table")
+
+
+def test_options_that_spark_adds_are_not_unknown(spark: Any, noted: Path) -> None:
+    added = {"checkpointLocation": "/nowhere", "queryName": "deeds"}
+    assert load(spark, noted, columns="event", **added).count() == 100
+
+
+def test_the_source_leaves_filters_to_spark(noted: Path) -> None:
+    """Spark returns wrong rows if a source accepts filters, and two queries share a frame."""
+    assert "pushFilters" not in vars(type(reader_of(noted)))
+
+
+def test_worker_freezes_imports_once_and_driver_never(
+    noted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("by a task"))
+    monkeypatch.setattr(_worker, "_freeze", functools.cache(_worker._freeze.__wrapped__))
+    assert len(rows_of(reader_of(noted))) == 100 and frozen == []
+    monkeypatch.setattr(_worker, "TaskContext", SimpleNamespace(get=object))
+    for _ in range(2):
+        assert len(rows_of(reader_of(noted))) == 100 and frozen == ["by a task"]
+
+
+def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:
+    assert CorruptError.__module__ == "deedbook"
+    jams = [b"x" * 100] * 3
+    path = write_book(tmp_path / "noted", jams)
+    overwrite(path / "noted.log", deed_offsets(jams)[1] + 12, b"P")
+    with pytest.raises(PySparkException) as caught:
+        load(spark, path).collect()
+    assert "deedbook.CorruptError: " in str(caught.value)
+    assert "deedbook._errors" not in str(caught.value)

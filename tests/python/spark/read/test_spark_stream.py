@@ -19,12 +19,9 @@ from logs import append_to, make_epochs
 from nostr_events import events
 from streams import ALL, Query, all_after, append, begin, payloads, read, reader
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.promise(
-        "spark-query-killed", "spark-power-loss", "spark-log-changed", "spark-log-appears"
-    ),
-]
+pytestmark = pytest.mark.promise(
+    "spark-query-killed", "spark-power-loss", "spark-log-changed", "spark-log-appears"
+)
 
 
 @pytest.fixture(params=["book", "wal"])
@@ -257,16 +254,6 @@ def test_late_log_with_damaged_first_record_is_reported(
     assert intact is None or intact == payloads(6, 25)
 
 
-def test_logs_share_a_batch(tmp_path: Path) -> None:
-    """A log that grows faster than the query reads must not block the other logs."""
-    for name in ("a", "b", "c"):
-        append(tmp_path / name, 0, 300)
-    stream = reader(tmp_path, maxRowsPerTrigger="90")
-    start, stop = begin(stream, ReadMaxRows(90))
-    assert len(read(stream, start, stop)) == 90
-    assert all(stop["logs"][path] != start["logs"][path] for path in stop["logs"])
-
-
 @pytest.mark.parametrize("limit", [{"maxRowsPerTrigger": "2"}, {"maxBytesPerTrigger": "20"}])
 def test_no_log_of_many_waits_for_ever(tmp_path: Path, limit: dict[str, str]) -> None:
     names = ("a", "b", "c")
@@ -299,17 +286,18 @@ def test_stream_follows_epochs_and_refuses_a_gap(tmp_path: Path) -> None:
         stream.latestOffset(start, ALL)
 
 
+@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
 def test_missing_or_replaced_log_is_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: str
 ) -> None:
     for name in ("a", "b"):
         append(tmp_path / name, 0, 50)
-    stream = reader(tmp_path)
+    stream = reader(tmp_path, mode=mode)
     _, stop = begin(stream)
     shutil.rmtree(tmp_path / "b")
     with pytest.raises(LostRecordsError, match="not there any more"):
         stream.latestOffset(stop, ALL)
-    told = reader(tmp_path, failOnDataLoss="false")
+    told = reader(tmp_path, mode=mode, failOnDataLoss="false")
     assert list(told.latestOffset(stop, ALL)["logs"]) == [str(tmp_path / "a")]
     place = stop["logs"][str(tmp_path / "b")]
     assert f"had read up to {place} and goes on without the log" in caplog.text

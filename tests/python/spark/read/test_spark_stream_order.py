@@ -1,7 +1,4 @@
-"""Streams: skipped, reordered and lost records, with epochs of piers and files of ledgers.
-
-The tests call the reader as Spark does.
-"""
+"""Streams: skipped, reordered and lost records, with epochs of piers and files of ledgers."""
 
 import logging
 import shutil
@@ -18,10 +15,7 @@ from log_bytes import flip
 from logs import make_epochs
 from streams import ALL, all_after, begin, read, reader
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.promise("spark-log-changed", "spark-log-appears", "spark-dropped"),
-]
+pytestmark = pytest.mark.promise("spark-log-changed", "spark-log-appears", "spark-dropped")
 
 
 def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
@@ -35,7 +29,6 @@ def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
 
 
 def batches(pier: Path, **options: str) -> list[list[Any]]:
-    """The events of each batch of a query, from begin to end."""
     found, stream = [], reader(pier, **options)
     start = stream.initialOffset()
     while (stop := stream.latestOffset(start, stream.getDefaultReadLimit())) != start:

@@ -12,8 +12,6 @@ from logs import append_to, make_epochs
 from nostr_events import made
 from streams import ALL, all_after, append, begin, payloads, read, reader
 
-pytestmark = pytest.mark.spark
-
 
 def books(path: Path, *names: str) -> None:
     for name in names:
@@ -97,17 +95,6 @@ def test_planned_batch_fails_if_its_log_stops_opening(logs: Path) -> None:
     hide(logs / "b")
     with pytest.raises(Error, match="logs/b"):
         stream.partitions(start, stop)
-
-
-def test_replaced_log_counts_as_lost_data(logs: Path) -> None:
-    stream = reader(logs, mode="PERMISSIVE")
-    _, start = begin(stream)
-    shutil.rmtree(logs / "b")
-    append_to("book", logs / "b", [b"another"] * 9)
-    with pytest.raises(LostRecordsError):
-        stream.latestOffset(start, ALL)
-    told = reader(logs, mode="PERMISSIVE", failOnDataLoss="false")
-    assert jams(all_after(told, start, ALL)) == [b"another"] * 9
 
 
 def test_log_removed_before_it_opens_is_lost_data(

@@ -25,8 +25,6 @@ from nostr_events import made
 from places import DOCS
 from spark_session import reader_of
 
-pytestmark = pytest.mark.spark
-
 DOCUMENT = DOCS / "spark.md"
 
 

@@ -32,7 +32,6 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The paths of the syncs."""
     found: list[Path] = []
 
     def sync(path: Path) -> None:

@@ -14,12 +14,10 @@ from logs import append_to, payloads
 from nostr_events import events
 from spark_session import finish, forget_end, load, write
 
-pytestmark = [pytest.mark.spark, pytest.mark.promise("spark-repeat", "spark-executor-killed")]
+pytestmark = pytest.mark.promise("spark-repeat", "spark-executor-killed")
 
 
 class Target:
-    """A log of a format, and rows for the log, by number."""
-
     def __init__(self, spark: Any, home: Path, format: str) -> None:
         self._spark, self._home, self.format = spark, home, format
         self.log = home / "log"

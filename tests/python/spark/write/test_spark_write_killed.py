@@ -17,7 +17,6 @@ from places import ROOT, SUPPORT
 from spark_session import finish, require_spark, run_driver
 
 pytestmark = [
-    pytest.mark.spark,
     pytest.mark.full,
     pytest.mark.promise(
         "transaction-crash", "spark-query-killed", "spark-repeat", "spark-executor-killed"
@@ -74,8 +73,6 @@ kill_all(leader)
 
 
 class Follower(threading.Thread):
-    """Reads the log all the time, as another program would."""
-
     def __init__(self, log: Path) -> None:
         super().__init__()
         self.log, self.seen, self.ended = log, list[bytes](), threading.Event()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import deedbook as package
 from deedbook import Book, Error, InvalidArgumentError, LockedError, MissingError, Wal, _jobs
 from shell import deedbook
 
@@ -42,22 +41,6 @@ def test_arrow_and_mugs_are_staged(path: Path) -> None:
             file.extend([b"d"])
         assert book.transactions.publish("job", parts).first == 1
         assert [(deed.mug, deed.jam) for deed in book] == [(1, b"a"), (2, b"b"), (3, b"c")]
-
-
-def test_a_stage_that_is_left_is_gone(log: Any) -> None:
-    with log.transactions.stage("job", 0, 1) as file:
-        file.extend([b"x"])
-    assert log.transactions.staged() == []
-    with pytest.raises(ZeroDivisionError), log.transactions.stage("job", 0, 2):
-        raise ZeroDivisionError
-    assert log.transactions.staged() == []
-
-
-def test_staging_refuses_a_record_beyond_the_limit(path: Path) -> None:
-    with Wal.create(path, record_bytes_max=10) as wal:
-        with wal.transactions.stage("job", 0, 1) as file, pytest.raises(package.TooLargeError):
-            file.extend([b"x" * 11])
-        assert wal.transactions.staged() == []
 
 
 @pytest.mark.parametrize("kind", ["Book", "Wal"])
