@@ -18,12 +18,10 @@ pytestmark = pytest.mark.usefixtures("threads_end")
 
 
 def appends(handle: Handle, log: Any, numbers: range) -> list[asyncio.Future[Any]]:
-    """Tasks that append these numbers."""
     return [asyncio.ensure_future(log.append(handle.record(number))) for number in numbers]
 
 
 def later_calls(handle: Handle, log: Any) -> list[Any]:
-    """Every call that appends or syncs."""
     *single, many = handle.calls
     calls = [getattr(log, name)(handle.record(1)) for name in single]
     return [*calls, getattr(log, many)([handle.record(2)]), log.sync()]

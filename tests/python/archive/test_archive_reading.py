@@ -26,7 +26,6 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """The ranges that the test fetches, as names and lengths."""
     seen: list[tuple[str, int]] = []
     whole = _store.Store.range
 

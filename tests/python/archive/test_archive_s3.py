@@ -61,13 +61,6 @@ def check(log: Path, url: str, to: Path) -> None:
     assert {file.name: file.read_bytes() for file in to.iterdir()} == sealed(log)
 
 
-def test_an_upload_sends_each_piece_once(gate: Gate, log: Path, url: str, tmp_path: Path) -> None:
-    assert archive.upload(log, url).sent == len(sealed(log)) == 3
-    assert archive.upload(log, url).sent == 0
-    assert len(gate.stored) == len(set(gate.stored)) == 4  # and the manifest
-    check(log, url, tmp_path / "back")
-
-
 @pytest.mark.parametrize("behaviour", ["slow-down", "fail", "reset", "drop"])
 def test_upload_survives_one_failure_of_any_request(
     behaviour: Behaviour, gate: Gate, log: Path, url: str, tmp_path: Path

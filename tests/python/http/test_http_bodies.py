@@ -30,7 +30,6 @@ def headers(body: Batch) -> dict[str, str]:
 
 
 def again(body: Batch, times: int, post: Callable[[], int]) -> list[int]:
-    """The statuses of so many posts, each of the whole body."""
     statuses = []
     for _ in range(times):
         body.seek(0)
@@ -147,14 +146,3 @@ def test_the_body_is_whole_again_after_a_503(endpoint: Endpoint, body: Batch, se
     assert send(endpoint.url, body, 2) == [503, 200]
     assert [request.length for request in endpoint.requests] == [body.content_length] * 2
     assert endpoint.events == EVENTS
-
-
-def test_nothing_can_be_read_anywhere(body: Batch) -> None:
-    for place in (0, 1, body.content_length // 2, body.content_length):
-        body.seek(place)
-        assert body.read(0) == b"" and body.tell() == place
-    body.seek(0)
-    whole = body.read()
-    body.seek(0)
-    head = body.read(9)
-    assert body.read(0) == b"" and head + body.read() == whole

@@ -25,7 +25,6 @@ threads_alone = pytest.mark.parametrize("sender", ["threads"], indirect=True)
 
 
 def has_requests(endpoint: Endpoint, count: int = 1) -> bool:
-    """Wait for ``count`` requests."""
     with endpoint.changed:
         return endpoint.changed.wait_for(lambda: len(endpoint.requests) >= count, 30)
 
@@ -62,10 +61,7 @@ def test_closing_keeps_its_deadline(sender: MakeSender, endpoint: Endpoint, beha
 def test_request_delayed_past_the_close_has_no_effect(
     sender: MakeSender, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
-    """Earlier, a request had no socket during the connect, and was sent long after the close.
-
-    An answer after the close must not touch the store, which may belong to the next sender.
-    """
+    """Earlier, a request had no socket during the connect, and was sent long after the close."""
     connection = pytest.importorskip("urllib3.connection").HTTPConnection
     begun, go_on = threading.Event(), threading.Event()
     connect = connection.connect

@@ -86,7 +86,6 @@ def endpoint_command(*args: object) -> subprocess.CompletedProcess[bytes]:
 
 
 def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The error of a command with wrong usage."""
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"Traceback" not in done.stderr
     return done.stderr.decode().splitlines()[-1]

@@ -109,20 +109,11 @@ def test_attempts_of_a_refused_sender_are_unbounded(tmp_path: Path) -> None:
     answers = [401, 401, 401, 503, 401, 503, 200]
     run = Run(store_of(events(2)), tmp_path, answers, policy=policy).drain()
     assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
+    assert run.waits[:3] == [60] * 3
     run = Run(store_of(events(2)), tmp_path, [*answers[:-1], 503], policy=policy).drain()
     letters = list(DeadLetters(tmp_path))
     assert [letter.attempts for letter in letters] == [7, 7]
     assert letters[0].reason == "given up after 7 attempts, 3 of which failed: status 503"
-
-
-def test_endpoint_refusing_the_sender_loses_no_events(tmp_path: Path) -> None:
-    store = store_of(events(2))
-    run = Run(store, tmp_path, [401, 401, 200])
-    told: list[str | None] = []
-    run.flow.tell = lambda: told.append(run.flow.problem)
-    run.drain()
-    assert run.waits == [60, 60] and "status 401" in told
-    assert not DeadLetters(tmp_path) and run.flow.snapshot().events_sent == 2
 
 
 def test_415_changes_the_encoding_not_the_events(tmp_path: Path) -> None:
@@ -213,11 +204,6 @@ def test_rates_hold_over_time(tmp_path: Path, rates: Rates, seconds: float | Non
     assert run.flow.snapshot().wait_seconds == pytest.approx(seconds)
 
 
-def test_request_larger_than_its_rate_is_sent(tmp_path: Path) -> None:
-    run = Run(store_of(events(50)), tmp_path, rates=Rates(events_per_second=1)).drain()
-    assert run.waits == []
-
-
 def test_an_idle_sender_looks_again_after_the_interval(tmp_path: Path) -> None:
     """Each look ends the batch that is being filled, so looking all the time makes small ones."""
     store = MemoryStore()
@@ -249,15 +235,6 @@ def test_batch_removed_during_a_fetch_is_not_resent(tmp_path: Path) -> None:
     seen = run.answer(step)  # it still has the batch
     assert first.send(run.answer(run.steps[-2])) == Wait(None)  # which is removed now
     assert isinstance(second.send(seen), Wait) and len(run.sent) == 1
-
-
-def test_two_workers_never_take_the_same_batch(tmp_path: Path) -> None:
-    run = Run(store_of(events(2), batch_records=1), tmp_path)
-    first, second = run.flow.worker(), run.flow.worker()
-    run.drive(first, until=Send)
-    run.drive(second, until=Send)
-    sends = [step for step in run.steps if isinstance(step, Send)]
-    assert len({step.prepared.part.id for step in sends}) == 2
 
 
 def test_drain_waits_for_the_last_batch_of_others(tmp_path: Path) -> None:

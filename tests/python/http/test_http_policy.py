@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import re
+from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,17 @@ from typing import Any
 import pytest
 
 from deedbook import InvalidArgumentError
-from deedbook.http import Answer, Limits, Policy, Rates
+from deedbook.http import Answer, Limits, Policy, Rates, presets
 from deedbook.http._flow.flow import Flow
 from deedbook.http._flow.plan import Part, plan
 from deedbook.http._policy import retry_after
 from deedbook.http._settings import settings
 from deedbook.transient import MemoryStore
+from doc_blocks import blocks, run_python
+from endpoint import Endpoint
 from flows import URL
 from http_kinds import Highest, events, spool_of, store_of
+from places import DOCS
 
 
 @pytest.mark.parametrize(
@@ -167,3 +172,67 @@ def test_unknown_options_and_secrets(tmp_path: Path) -> None:
     assert made.dead_letters.path == tmp_path / ".deedbook" / "dead-letters"
     assert "secret" not in str(Flow(made).error())
     assert "https://[::1]:8443:" in str(Flow(made).error())
+
+
+PAGE = DOCS / "http.md"
+NUMBERS = r"([\d,]+) (events|bytes)"
+TEXT = PAGE.read_text() if PAGE.exists() else ""
+
+documented = pytest.mark.skipif(not TEXT, reason="docs/http.md is not in this checkout")
+
+
+def rows(heading: str) -> Iterator[list[str]]:
+    section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    table = [line for line in section.splitlines() if line.startswith("|")]
+    for line in table[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@documented
+def test_the_examples_run(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for client in ("urllib3", "aiohttp"):
+        pytest.importorskip(client)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__", "endpoint_url": endpoint.url}
+    found = blocks(PAGE, "python")
+    assert len(found) >= 6
+    for block in found:
+        if "import urllib3" in block.text:
+            names["db"].append(b"[4]")  # type: ignore[attr-defined]
+        run_python(PAGE, block, names)
+    assert len(endpoint.events) == 1006
+    assert endpoint.events[0] == b'{"event":"page_view","user":1}'
+    assert not names["db"].has_data()  # type: ignore[attr-defined]
+
+
+@documented
+def test_the_table_of_statuses_is_true() -> None:
+    actions = ["accept", "retry", "split", "refuse", "hold"]
+    for (statuses, _), action in zip(rows("What answers mean"), actions, strict=False):
+        for text in re.findall(r"\b[1-5](?:\d\d|xx)\b", statuses.replace("other 4xx", "")):
+            status = int(text.replace("xx", "00"))
+            assert Policy().action_for(Answer(status)) == action, text
+
+
+@documented
+def test_the_table_of_presets_is_true() -> None:
+    made = {
+        "segment": presets.segment("k"),
+        "rudderstack": presets.rudderstack("k", "https://h"),
+        "posthog": presets.posthog("k"),
+        "otlp_logs": presets.otlp_logs("https://h"),
+        "ndjson": presets.ndjson(),
+        "json_array": presets.json_array(),
+    }
+    seen = {}
+    for name, _, batch, event in rows("Endpoints"):
+        numbers = {unit: int(n.replace(",", "")) for n, unit in re.findall(NUMBERS, batch)}
+        each = [int(n.replace(",", "")) for n, _ in re.findall(NUMBERS, event)]
+        limits = (numbers.get("events"), numbers.get("bytes"), each[0] if each else None)
+        seen[name.strip("`").partition("(")[0]] = limits
+    for name, preset in made.items():
+        of = preset.limits
+        assert seen[name] == (of.batch_events_max, of.batch_bytes_max, of.event_bytes_max), name
+    assert {*presets.__all__} - {"Preset"} == set(seen) == set(made)

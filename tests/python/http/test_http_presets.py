@@ -87,7 +87,6 @@ OTLP = presets.otlp_logs("http://127.0.0.1:1")
 
 
 def refused(body: bytes) -> tuple[int, str] | None:
-    """How many events OTLP drops by an answer, and why."""
     assert OTLP.partly_refused is not None
     return OTLP.partly_refused(Answer(200, body=body))
 

@@ -17,7 +17,6 @@ from http_kinds import MakeSender, answering, events, store_of
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A server that accepts connections and reads nothing."""
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         server.bind(("127.0.0.1", 0))
@@ -49,10 +48,7 @@ def sockets() -> int:
 def test_sender_gives_up_on_stalled_servers(
     sender: MakeSender, silent: socket.socket, size: int
 ) -> None:
-    """Earlier, the asynchronous sender waited forever, and the other as long as for a connection.
-
-    A small body fits into the connection's buffers; then the sender waits for the answer.
-    """
+    """Earlier, the asynchronous sender waited forever."""
     store = store_of(events(100, size), batch_bytes=1 << 24)
     options = {"connect_seconds": 60.0, "read_seconds": 0.2}
     with sender(store, url_of(silent), **options) as both:

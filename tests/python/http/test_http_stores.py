@@ -17,7 +17,6 @@ from http_kinds import events, store_of
 
 
 def only(store: MemoryStore) -> BatchBody:
-    """The single batch of a store."""
     result = store.fetch()
     assert result is not None and len(result.data) == len(result.removable) == 1
     return result.data[0]
@@ -184,6 +183,7 @@ def test_body_reads_the_same_in_any_pieces(sizes: list[int]) -> None:
     for _ in range(30):
         first, size = chance.randrange(len(whole) + 2), chance.randrange(1, 200_000)
         assert body.seek(first) == body.tell() == first
+        assert body.read(0) == b"" and body.tell() == first
         assert body.read(size) == whole[first : first + size]
     assert body.seek(-3, 2) == len(whole) - 3 and body.read() == whole[-3:]
     assert body.seek(-1, 1) == len(whole) - 1

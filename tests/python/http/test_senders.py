@@ -18,6 +18,7 @@ from deedbook.http import Policy, Sender, presets
 from deedbook.transient import MemoryStore
 from endpoint import Endpoint
 from http_kinds import MakeSender
+from logs import append_to
 from shell import deedbook as command
 from shell import ok
 
@@ -96,28 +97,15 @@ def test_one_bad_event_takes_no_others_along(
         assert both.drain(30)  # nothing was refused since
 
 
-def test_ledger_open_takes_mode_as_second_argument(tmp_path: Path) -> None:
-    """It was the base, so that mode "a" made another ledger."""
-    for opener in (Ledger.open, AsyncLedger.open):
-        with pytest.raises(deedbook.InvalidArgumentError, match="mode"):
-            opener(tmp_path / "s", "events")
-    assert not (tmp_path / "s").exists()
-    with Ledger.open(tmp_path / "s", "a") as ledger:
-        ledger.append(b"1")
-    assert (tmp_path / "s" / "0-events").exists()
-
-
 def test_send_names_other_ledgers_there(endpoint: Endpoint, path: Path) -> None:
-    with Ledger.open(path, "a", base="a") as ledger:
-        ledger.append(b"1")
+    append_to("ledger", path, [b"1"], base="a")
     assert json.loads(ok("send", path, endpoint.url, "--json"))["other_bases"] == ["a"]
 
 
 def test_headers_come_from_a_file_and_the_environment(
     endpoint: Endpoint, path: Path, tmp_path: Path
 ) -> None:
-    with Ledger.open(path, "a") as ledger:
-        ledger.append_many([b"1", b"no json"])
+    append_to("ledger", path, [b"1", b"no json"])
     headers = tmp_path / "headers"
     headers.write_text("X-Key: one\nX-More: two\n")
     variables = {"DEEDBOOK_HEADER_X_KEY": "lower", "DEEDBOOK_HEADER_AUTHORIZATION": "Bearer t"}
