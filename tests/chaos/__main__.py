@@ -56,7 +56,6 @@ def main() -> int:
 
 
 def tell(kill: Kill) -> None:
-    """Say what was done."""
     seen = "" if kill.seen else ", not seen"
     print(f"{kill.target}: {kill.moment}{seen}, {kill.seconds:.1f} s", flush=True)
 

@@ -1,8 +1,4 @@
-"""Check that a pipeline kept its input: every record once, and nothing else.
-
-The checks share no code with the pipeline except the paths. The producers' notes and the core give
-the inputs, the core reads the logs, and pyarrow reads the tables.
-"""
+"""Checks of a pipeline: every record of the inputs is there once, and nothing else."""
 
 import json
 from collections import Counter
@@ -29,8 +25,6 @@ Place = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check."""
-
     name: str
     ok: bool
     expected: Any
@@ -45,10 +39,9 @@ def check(home: Home, followed: Sequence[Followed] = ()) -> list[Check]:
     for source in home.sources:
         bronze = bronzes[source.name]
         notes = list(notes_of(expected_file(source.path.parent, source.name)))
-        problem = bronze.problems[0] if bronze.problems else "intact"
-        checks.append(
-            Check(f"{source.name}: bronze is intact", not bronze.problems, "intact", problem)
-        )
+        problem = next(iter(bronze.problems), "intact")
+        name = f"{source.name}: bronze is intact"
+        checks.append(Check(name, not bronze.problems, "intact", problem))
         checks.append(_input(source, notes, bronze))
         checks.extend(_followed(source, bronze, home))
         checks.extend(_all_seen(bronze, one) for one in followed if one.source == source.name)
@@ -81,7 +74,6 @@ def _input(source: Source, notes: Sequence[Note], bronze: Bronze) -> Check:
 
 
 def _bad_lines(source: Source) -> Iterator[Place]:
-    """The lines and records of an input that violate the schema."""
     for where, line in input_of(source):
         _, fault = judge(line)
         if fault is not None and not (fault == "empty" and source.kind == "lines"):
@@ -120,12 +112,10 @@ def _silver(home: Home, bronzes: dict[str, Bronze]) -> Iterator[Check]:
     rows = list(rows_of(home.table(SILVER)))
     found = [row["id"] for row in rows]
     yield _same("silver has each key of bronze once", [*contents], found, "keys")
-    wrong = sum(_content(row) not in contents.get(row["id"], ()) for row in rows)
-    yield Check("silver has what the lines say", not wrong, "0 wrong rows", f"{wrong} wrong rows")
-    wrong = sum(_seconds(row["time"]) != row["created_at"] for row in rows)
-    yield Check(
-        "silver has the times of the lines", not wrong, "0 wrong rows", f"{wrong} wrong rows"
-    )
+    lies = sum(_content(row) not in contents.get(row["id"], ()) for row in rows)
+    late = sum(_seconds(row["time"]) != row["created_at"] for row in rows)
+    for name, wrong in (("what the lines say", lies), ("the times of the lines", late)):
+        yield Check(f"silver has {name}", not wrong, "0 wrong rows", f"{wrong} wrong rows")
 
 
 def _content(event: dict[str, Any]) -> str:
@@ -144,26 +134,17 @@ def _gold(home: Home) -> Iterator[Check]:
     text = f"{sum(found.values())} in {len(found)} groups"
     due = f"{authors.total()} in {len(authors)} groups"
     yield Check("gold: events by author", authors == found, due, text)
-    counts = Counter((_seconds(row["start"]), row["kind"]) for row in rows_of_windows(home))
-    twice = sum(count > 1 for count in counts.values())
+    rows = list(rows_of(home.table("gold/windows")))
+    windows = {(_seconds(row["start"]), row["kind"]): row["events"] for row in rows}
+    twice = len(rows) - len(windows)
     yield Check("gold: each window is there once", not twice, "0 twice", f"{twice} twice")
     least, most = _windows(home)
-    windows = {
-        (_seconds(row["start"]), row["kind"]): row["events"] for row in rows_of_windows(home)
-    }
-    wrong = [
-        one
-        for one in most.keys() | windows.keys()
-        if not least[one] <= windows.get(one, 0) <= most[one]
-    ]
+    every = most.keys() | windows.keys()
+    wrong = [one for one in every if not least[one] <= windows.get(one, 0) <= most[one]]
     due = f"{least.total()} to {most.total()} in {len(+most)} groups"
     text = f"{sum(windows.values())} in {len(windows)} groups"
     text = f"{text}; {len(wrong)} differ" if wrong else text
     yield Check("gold: events of the windows that have passed", not wrong, due, text)
-
-
-def rows_of_windows(home: Home) -> Iterator[dict[str, Any]]:
-    return rows_of(home.table("gold/windows"))
 
 
 def _windows(home: Home) -> tuple[Counter[tuple[int, int]], Counter[tuple[int, int]]]:
@@ -227,7 +208,6 @@ def _all_seen(bronze: Bronze, followed: Followed) -> Check:
 
 
 def _same(name: str, expected: Iterable[Any], found: Iterable[Any], what: str) -> Check:
-    """Whether both have the same elements, equally often."""
     one, two = Counter(expected), Counter(found)
     return Check(name, one == two, f"{one.total()} {what}", _difference(one, two, what))
 

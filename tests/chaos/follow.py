@@ -1,24 +1,19 @@
-"""A follower of bronze notes each new record.
-
-The log must keep every noted record forever, whatever process is killed: `chaos.check` compares the
-notes with the log. A follower that starts again reads from the first record on, and compares the
-log with its earlier notes.
-"""
+"""A follower of bronze notes each new record."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
+import deedbook
 from chaos.home import Home, Source
 from chaos.inputs.notes import JsonLines, digest, json_lines
-from deedbook import Book, Error, MissingError, Wal
+from deedbook import Error, MissingError
 
 _POLL_SECONDS: Final = 0.25
 
 Seen = tuple[int, bytes]
-_L = TypeVar("_L")
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ def _follow(source: Source, home: Home, stop: threading.Event) -> Followed:
         with JsonLines(file) as notes:
             before = list(json_lines(file))
             noted = len(before)
-            for position, payload in _READERS[source.bronze](home.bronze(source.name), stop):
+            for position, payload in _read(home.bronze(source.name), stop):
                 note = {"sha256": digest(payload), "position": position}
                 if count >= noted:
                     notes.add([note], sync=False)
@@ -72,45 +67,19 @@ def _follow(source: Source, home: Home, stop: threading.Event) -> Followed:
     return Followed(source.name, max(count, noted), error)
 
 
-def _read_book(path: Path, stop: threading.Event) -> Iterator[Seen]:
-    book = _opened(lambda: Book.open(path), stop)
-    if book is None:
-        return
-    with book:
-        at = book.epoch + 1
-        while not stop.is_set():
-            for deed in book.follow(at, timeout=_POLL_SECONDS):
-                at += 1
-                yield deed.event or 0, deed.payload
-                if stop.is_set():
-                    return
-
-
-def _read_wal(path: Path, stop: threading.Event) -> Iterator[Seen]:
-    wal = _opened(lambda: Wal.open(path), stop)
-    if wal is None:
-        return
-    with wal:
-        at = wal.head
-        while not stop.is_set():
-            for record in wal.follow(at, timeout=_POLL_SECONDS):
-                at = record.next_lsn
-                yield record.lsn, record.payload
-                if stop.is_set():
-                    return
-
-
-_READERS: Final[dict[str, Callable[[Path, threading.Event], Iterator[Seen]]]] = {
-    "book": _read_book,
-    "wal": _read_wal,
-}
-
-
-def _opened(open_log: Callable[[], _L], stop: threading.Event) -> _L | None:
-    """Open a log as soon as the files exist; None at the end of the wait."""
-    while True:
+def _read(path: Path, stop: threading.Event) -> Iterator[Seen]:
+    """The records of a log, as soon as the files exist, until ``stop`` is set."""
+    log: Any = None
+    while log is None:
         try:
-            return open_log()
+            log = deedbook.open(path)
         except (MissingError, FileNotFoundError):
             if stop.wait(_POLL_SECONDS):
-                return None
+                return
+    with log:
+        follower = log.follow(timeout=_POLL_SECONDS)
+        while not stop.is_set():
+            for record in follower:
+                yield record.position, record.payload
+                if stop.is_set():
+                    return

@@ -24,8 +24,6 @@ FROM silver GROUP BY pubkey;
 
 @dataclass(frozen=True)
 class Source:
-    """A source of the pipeline."""
-
     name: str
     path: Path
     kind: str
@@ -40,8 +38,6 @@ SOURCES: Final = (
 
 
 class Home:
-    """The folder of a trial."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.directory = folder / "streaming"
@@ -59,24 +55,19 @@ class Home:
         return self.directory / "bronze" / source
 
     def table(self, name: str) -> Path:
-        """The directory of ``silver``, ``quarantine`` or ``gold/NAME``."""
         return self.directory / name
 
     def checkpoint(self, query: str) -> Path:
-        """The checkpoint of ``bronze/SOURCE`` or of a table."""
         return self.directory / "checkpoints" / query
 
     @property
     def queries(self) -> list[str]:
-        """All queries with a checkpoint."""
         bronze = [f"bronze/{one.name}" for one in self.sources]
         return [*bronze, "quarantine", SILVER, "gold/windows"]
 
     def follower(self, source: str) -> Path:
-        """The notes of a follower of a bronze log."""
         return self.folder / "follower" / f"{source}.jsonl"
 
     @property
     def log(self) -> Path:
-        """The output of the killed runs."""
         return self.folder / "chaos.log"

@@ -24,8 +24,6 @@ class TrialError(Exception):
 
 @dataclass(frozen=True)
 class Once:
-    """A run that read its inputs and ended, or failed."""
-
     code: int
     said: str
     """Standard output and standard error."""
@@ -34,15 +32,12 @@ class Once:
 
     @property
     def line(self) -> str:
-        """The last line of the output, or the end of a long line."""
         lines = self.said.split("\n")
         return next((line.strip()[-_LINE_MAX:] for line in reversed(lines) if line.strip()), "")
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The way to run a pipeline."""
-
     home: Home
     master: str
     settings: tuple[str, ...]
@@ -54,15 +49,12 @@ class Runs:
 
     @property
     def log(self) -> Path:
-        """The output of the killed runs."""
         return self.home.log
 
     def begun(self) -> int:
-        """The number of runs that have started all queries."""
         return self.log.read_bytes().count(b" queries run") if self.log.exists() else 0
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Start an endless run, in a new session."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
             return subprocess.Popen(
@@ -94,7 +86,6 @@ class Runs:
         return Once(0 if has_run else done.returncode or 3, said, rows)
 
     def tidy(self) -> None:
-        """Remove the files of killed runs; no run may be active."""
         for left in self.scratch.iterdir():
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)

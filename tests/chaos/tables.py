@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlparse
 from chaos.inputs.events import judge
 from chaos.inputs.notes import digest
 from deedbook import Book, Error, Wal
+from deedbook import Record as RecordOfWal
 
 
 @dataclass(frozen=True)
@@ -30,41 +31,26 @@ class Bronze:
 
 
 def bronze_of(path: Path, format: str) -> Bronze:
-    """Read a log up to the first damage."""
     found = Bronze()
     try:
-        (_read_book if format == "book" else _read_wal)(path, found)
+        _read(Book if format == "book" else Wal, path, found)
     except (Error, OSError) as error:
         found.problems.append(str(error))
     return found
 
 
-def _read_book(path: Path, found: Bronze) -> None:
-    report = Book.verify(path)
+def _read(kind: type[Book] | type[Wal], path: Path, found: Bronze) -> None:
+    report = kind.verify(path)
     if not report.ok:
         found.problems.append(f"verify says {report.verdict}")
-    with Book.open(path) as book:
-        for number, deed in enumerate(book.iter(on_corrupt="skip"), book.epoch + 1):
-            if deed.event != number:
-                found.problems.append(f"event {deed.event} where {number} is due")
-            found.records.append(_record(deed.event or 0, deed.payload))
-
-
-def _read_wal(path: Path, found: Bronze) -> None:
-    report = Wal.verify(path)
-    if not report.ok:
-        found.problems.append(f"verify says {report.verdict}")
-    with Wal.open(path) as wal:
-        due = wal.head
-        for record in wal.iter(on_corrupt="skip"):
-            if record.lsn != due:
-                found.problems.append(f"a record at LSN {record.lsn} where {due} is due")
-            due = record.next_lsn
-            found.records.append(_record(record.lsn, record.payload))
-
-
-def _record(position: int, payload: bytes) -> Record:
-    return Record(position, digest(payload), judge(payload)[0], payload)
+    with kind.open(path) as log:
+        due = log.epoch + 1 if isinstance(log, Book) else log.head
+        for record in log.iter(on_corrupt="skip"):
+            at, payload = record.position or 0, record.payload
+            if at != due:
+                found.problems.append(f"a record at {at} where {due} is due")
+            due = record.next_lsn if isinstance(record, RecordOfWal) else due + 1
+            found.records.append(Record(at, digest(payload), judge(payload)[0], payload))
 
 
 def rows_of(table: Path) -> Iterator[dict[str, Any]]:

@@ -28,8 +28,6 @@ _INPUT_SECONDS: Final = 120.0
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of a trial."""
-
     directory: str
     kills: tuple[Kill, ...]
     """The kills and the faults."""
@@ -44,8 +42,6 @@ class Ended:
 
 
 class _Producers:
-    """The producers. A kill stops one of them, and then all continue."""
-
     def __init__(self, running: generate.Generation, directory: Path) -> None:
         self._running = running
         self._directory = directory
@@ -63,7 +59,6 @@ class _Producers:
         return True
 
     def end(self) -> generate.Generated:
-        """Stop the producers, and wait for them."""
         if self._ended is None:
             self._running.stop()
             self._ended = self._running.wait()
@@ -81,13 +76,11 @@ class _Follower:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start to follow."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and close the logs."""
         if self._thread is not None:
             self._stop.set()
             self._thread.join()
@@ -95,7 +88,6 @@ class _Follower:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Close the logs for the time of the block."""
         self.stop()
         try:
             yield
@@ -122,20 +114,13 @@ class Trial:
     """A file of real events; without a file the events are synthetic."""
     rate: float = 100.0
     """Events a second, of the three producers together."""
-    master: str = "local[2,4]"
-    settings: tuple[str, ...] = ()
-    """Settings of Spark, ``KEY=VALUE``."""
     cluster: bool = False
     """Start a standalone cluster of a master and two nodes, and also kill parts of the cluster."""
     troubles: bool = True
     """Also make `TROUBLES`, with ten kills or more."""
 
     def run(self, kills: int, tell: Callable[[Kill], object] | None = None) -> Ended:
-        """Make ``kills`` kills, let all processes finish, and check the result.
-
-        Raises `InvalidArgumentError` if the directory is not empty, and `TrialError` if the
-        pipeline or a producer fails without a kill.
-        """
+        """Make ``kills`` kills, let all processes finish, and check the result."""
         begun = time.monotonic()
         home = self._begin()
         follower = _Follower(home)
@@ -170,17 +155,15 @@ class Trial:
         )
 
     def _runs(self, home: Home, stack: ExitStack) -> tuple[Cluster | None, Runs]:
-        """The way to run the pipeline; starts the cluster, if there is one."""
         scratch = Path(
             stack.enter_context(TemporaryDirectory(prefix="deedbook-", ignore_cleanup_errors=True))
         )
         if not self.cluster:
-            return None, Runs(home, self.master, self.settings, scratch)
+            return None, Runs(home, "local[2,4]", (), scratch)
         directory = self.directory / "cluster"
         directory.mkdir()
         started = stack.enter_context(standalone_cluster(directory))
-        own = tuple(f"{key}={value}" for key, value in SETTINGS.items())
-        settings = (*own, *self.settings)
+        settings = tuple(f"{key}={value}" for key, value in SETTINGS.items())
         return started, Runs(home, started.master, settings, scratch, started.environment)
 
     def _producers(self, kills: int) -> _Producers:

@@ -1,8 +1,4 @@
-"""Events for a pipeline's inputs: synthetic ones, or the lines of a file.
-
-A number identifies an event, always the same event. So a producer that starts again after a kill
-makes the same lines, and several producers can send one event.
-"""
+"""Events for a pipeline's inputs: synthetic ones, or the lines of a file."""
 
 import hashlib
 import json
@@ -52,8 +48,6 @@ _EXPIRATIONS: Final = ("1000000000", "4102444800")
 
 @dataclass(frozen=True)
 class Line:
-    """A line or record, with its known properties."""
-
     data: bytes
     id: str | None
     """The id of a good event."""
@@ -88,7 +82,6 @@ class Synthetic:
         return Line(_dumped(event, form), event["id"])
 
     def event(self, number: int) -> dict[str, Any]:
-        """An event with the seven fields of NIP-01."""
         random, kind = self._begun(number)
         author = self._author(int(self._authors * random.random() ** 3))
         created = self._begin + int(number * self._step - _lateness(random))
@@ -140,10 +133,7 @@ class Synthetic:
 
 
 class OfFile:
-    """The lines of a file, without empty ones, in memory; gzip and zstd work.
-
-    Raises OSError.
-    """
+    """The lines of a file, without empty ones, in memory; gzip and zstd work."""
 
     def __init__(self, file: Path) -> None:
         self._lines = [line for line in read_all(file).split(b"\n") if line.strip()]
@@ -235,7 +225,6 @@ def _lateness(random: Random) -> float:
 
 
 def _deletes(event: dict[str, Any], random: Random) -> list[list[str]]:
-    """The tags of a request to delete an event, by id or address."""
     kind, pubkey = event["kind"], event["pubkey"]
     if kind in (0, 3, 10002, 30023) and random.random() < 0.5:
         d = next((tag[1] for tag in event["tags"] if tag[0] == "d"), "")

@@ -31,8 +31,6 @@ The events are {events}.
 
 @dataclass(frozen=True)
 class Generated:
-    """The results of this run's producers."""
-
     directory: str
     events: str
     """The file of the events, or ``synthetic``."""
@@ -46,8 +44,6 @@ class Generated:
 
 
 class Generation:
-    """Running producers."""
-
     def __init__(self, directory: Path, settings: Settings) -> None:
         self._directory = directory
         self._settings = settings
@@ -56,7 +52,6 @@ class Generation:
         """The processes by source. A test may kill them; `start` with ``resume`` continues."""
 
     def stop(self) -> None:
-        """Stop the producers after their current groups."""
         for process in self.processes.values():
             assert process.stdin is not None
             if not process.stdin.closed:

@@ -15,8 +15,6 @@ from deedbook._system.regular import open_regular, parse_json
 
 @dataclass(frozen=True)
 class Note:
-    """The expectation of one line or record of an input."""
-
     n: int
     """The number of the line, from 1."""
     sha256: str
@@ -41,12 +39,10 @@ class Note:
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def expected_file(directory: Path, source: str) -> Path:
-    """The file of notes about a source, for an input in a directory."""
     return directory / "expected" / f"{source}.jsonl"
 
 
@@ -57,10 +53,7 @@ def notes_of(file: Path) -> Iterator[Note]:
 
 
 def lines_of_files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file, or of a directory's files by name, each with ``FILE:NUMBER``.
-
-    Raises OSError.
-    """
+    """The lines of a file, or of a directory's files by name, each with ``FILE:NUMBER``."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.name[0] not in "._":
             lines = read_all(file).split(b"\n")
@@ -94,7 +87,6 @@ class JsonLines:
             os.fsync(self._file.fileno())
 
     def add_notes(self, notes: Sequence[Note]) -> None:
-        """Append notes, durably."""
         self.add([vars(note) for note in notes], sync=True)
 
     def __enter__(self) -> "JsonLines":

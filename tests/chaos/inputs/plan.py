@@ -28,8 +28,6 @@ _RECENT: Final = 1000
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of the generator."""
-
     events: int
     """The number of different events, without repeated events and bad lines."""
     seed: int
@@ -43,16 +41,13 @@ class Settings:
     """The time from the first to the last event, without the lateness of both."""
 
     def save(self, file: Path) -> None:
-        """Write the settings to a file."""
         file.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, file: Path) -> "Settings":
-        """Read the settings from a file. Raises OSError."""
         return cls(**read_json(file))
 
     def make_events(self) -> Events:
-        """Make the events. Raises OSError."""
         if self.source is not None:
             return OfFile(Path(self.source))
         return Synthetic(self.seed, self.begin, self.seconds, self.events)

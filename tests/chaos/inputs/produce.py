@@ -35,8 +35,6 @@ class ProducerError(Exception):
 
 
 class Input(Protocol):
-    """The input to which a producer appends."""
-
     group_max: int
     """Lines per append."""
     linger_seconds: float

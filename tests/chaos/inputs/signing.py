@@ -52,7 +52,6 @@ def public_key(secret: int) -> str:
 
 
 def sign(id: str, secret: int) -> str:
-    """The signature of an event's id."""
     x, y = _times_base(secret)
     secret = _N - secret if y % 2 else secret
     hidden = secret ^ _tagged("BIP0340/aux", bytes(32))

@@ -14,18 +14,8 @@ from chaos.kills.processes import is_jvm, is_python_worker, kill, kill_all, sess
 from chaos.kills.troubles import TROUBLES, Made, Troubles
 from chaos.runs import Runs, TrialError
 
-TARGETS: Final = {
-    "all": "the driver with its JVM and its Python workers",
-    "jvm": "the JVM of the driver alone",
-    "terminate": "the driver, with SIGTERM",
-    "worker": "a Python worker, or the daemon that forks them",
-    "producer": "the process that appends to the WAL",
-    "executor": "an executor of the cluster",
-    "node": "a Worker of the cluster with its executor; another one is started",
-}
-"""The targets. The first three end a run; Spark recovers from the others, or the round fails."""
-
 _ENDS: Final = ("all", "all", "jvm", "terminate")
+"""The targets that end a run: the driver with JVM and workers, its JVM, the driver by SIGTERM."""
 _OTHERS: Final = ("worker", "worker", "producer")
 _OTHERS_OF_CLUSTER: Final = ("worker", "executor", "executor", "worker", "producer", "node")
 _OTHERS_MAX: Final = 3
@@ -43,7 +33,7 @@ _FAILED_MAX: Final = 5
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill, or one of `TROUBLES`, which are no kills."""
+    """A kill, or a fault of `TROUBLES`."""
 
     target: str
     moment: str
@@ -60,10 +50,7 @@ class Kill:
 
 @dataclass
 class Chaos:
-    """Runs a pipeline repeatedly, and kills it.
-
-    The seed decides the order of targets and moments, but not the times of the steps.
-    """
+    """Runs a pipeline repeatedly, and kills it."""
 
     runs: Runs
     seed: int
@@ -79,10 +66,7 @@ class Chaos:
     """Runs that ended without a kill, for example after too many deaths of workers."""
 
     def run(self, count: int) -> None:
-        """Make ``count`` kills. Afterwards the pipeline does not run.
-
-        Raises `TrialError` if runs repeatedly end without a kill.
-        """
+        """Make ``count`` kills. Afterwards the pipeline does not run."""
         order = random.Random(self.seed)
         moments, ends = _shuffled(order, MOMENTS), _shuffled(order, _ENDS)
         others = _shuffled(order, _OTHERS_OF_CLUSTER if self.cluster else _OTHERS)
@@ -156,7 +140,6 @@ class Chaos:
         return is_killed
 
     def _await_begin(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until Spark has started, or for a while."""
         before = self._begun_at
         until = time.monotonic() + _BEGIN_SECONDS
         while self.runs.begun() == before and process.poll() is None and time.monotonic() < until:
@@ -212,13 +195,11 @@ class Chaos:
 
 
 def _shuffled(order: random.Random, names: tuple[str, ...]) -> Iterator[str]:
-    """All names in some order, then all in another order, endlessly."""
     while True:
         yield from order.sample(names, len(names))
 
 
 def _sleep(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait ``seconds``, or until the process ends."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=seconds)
 

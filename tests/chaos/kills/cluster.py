@@ -46,7 +46,7 @@ class Cluster:
         self._nodes: list[subprocess.Popen[bytes]] = []
         self.environment: Final = {"SPARK_CONF_DIR": str(directory / "conf")}
         """Variables of drivers: the place of Spark's secret. Whoever has the secret runs code as
-        this user. So a file of this user has it, and no argument, which all users could read."""
+        this user. So the secret is in a file of this user, not in an argument."""
         self.master = f"spark://{_HOST}:{self._port}"
         """The master's URL for drivers."""
 
@@ -62,7 +62,6 @@ class Cluster:
         self._nodes = [self._node(number) for number in range(nodes)]
 
     def stop(self) -> None:
-        """Kill the whole cluster, including executors and their Python workers."""
         for process in [*self._nodes, *([self._master] if self._master else [])]:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # also without /proc
@@ -71,21 +70,17 @@ class Cluster:
         self._nodes, self._master = [], None
 
     def executors(self) -> list[tuple[int, int]]:
-        """The executors of all drivers, each with the node that leads the session."""
         return [(pid, node) for node in self.pids for pid in session(node) if is_executor(pid)]
 
     def python_workers(self) -> list[tuple[int, int]]:
-        """The Python workers of all executors, likewise."""
         return [(pid, node) for node in self.pids for pid in session(node) if is_python_worker(pid)]
 
     @property
     def nodes(self) -> int:
-        """The number of nodes."""
         return len(self._nodes)
 
     @property
     def pids(self) -> list[int]:
-        """The process of each node, the parent of the executors."""
         return [node.pid for node in self._nodes]
 
     def kill_node(self, number: int) -> None:
@@ -95,7 +90,6 @@ class Cluster:
         self._nodes[number] = self._node(number)
 
     def await_idle(self, timeout_seconds: float) -> bool:
-        """Wait until no executor is left, as after the end of a driver; whether none is left."""
         return not await_end([pid for pid, _ in self.executors()], timeout_seconds)
 
     def _node(self, number: int) -> subprocess.Popen[bytes]:

@@ -27,10 +27,7 @@ Stamp = tuple[int, int]
 
 
 class Watch:
-    """Looks for a step, and sees it once, if it happens after the begin of the watch.
-
-    A look takes some dozen microseconds, because most steps take less than a millisecond.
-    """
+    """Looks for a step, and sees it once, if it happens after the begin of the watch."""
 
     def __init__(self, home: Home, moment: str) -> None:
         self._folders, self._files = _traces(home, moment)

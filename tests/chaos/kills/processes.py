@@ -47,7 +47,6 @@ def kill(pid: int, leader: int) -> bool:
 
 
 def kill_all(leader: int) -> None:
-    """SIGKILL all processes of a session, also later ones."""
     while pids := session(leader):
         for pid in pids:
             kill(pid, leader)
@@ -55,7 +54,6 @@ def kill_all(leader: int) -> None:
 
 
 def await_end(pids: Iterable[int], timeout_seconds: float) -> list[int]:
-    """Wait for the end of processes; returns the processes that are left."""
     until = time.monotonic() + timeout_seconds
     left = [pid for pid in pids if _lives(pid)]
     while left and time.monotonic() < until:
@@ -65,19 +63,16 @@ def await_end(pids: Iterable[int], timeout_seconds: float) -> list[int]:
 
 
 def is_jvm(pid: int) -> bool:
-    """Whether a process is a Java virtual machine."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
     return False
 
 
 def is_executor(pid: int) -> bool:
-    """Whether a process is an executor of a standalone cluster."""
     return is_jvm(pid) and _EXECUTOR in _command(pid)
 
 
 def is_python_worker(pid: int) -> bool:
-    """Whether a process is a Python worker of Spark, or the daemon that forks workers."""
     return b"pyspark.daemon" in _command(pid)
 
 

@@ -25,8 +25,6 @@ class NotNowError(Exception):
 
 @dataclass
 class Place:
-    """The shared context of all faults."""
-
     home: Home
     runs: Runs
     aside: Path
@@ -36,7 +34,6 @@ class Place:
     order: random.Random
 
     def batches(self, query: str) -> int:
-        """Finished batches, according to a checkpoint."""
         try:
             names = os.listdir(self.home.checkpoint(query) / "commits")
         except FileNotFoundError:
@@ -51,7 +48,6 @@ class Place:
         return list(bronze_of(self.home.bronze(source.name), source.bronze).records)
 
     def tables(self) -> dict[str, tuple[int, int]]:
-        """The files of silver and gold with size and time."""
         found = {}
         for folder in ("silver", "gold"):
             for file in (self.home.directory / folder).rglob("*"):
@@ -62,8 +58,6 @@ class Place:
 
 
 class Trouble(ABC):
-    """One fault, made once."""
-
     name: str
     """The name in the list of kills."""
     check: str
@@ -79,11 +73,7 @@ class Trouble(ABC):
 
     @abstractmethod
     def make(self) -> tuple[Once, Sequence[str], bool]:
-        """Make the fault, run the pipeline, and undo the fault.
-
-        Returns the run, its required messages, and whether all files stayed the same. Raises
-        `NotNowError`.
-        """
+        """Make the fault, run the pipeline, and undo the fault."""
 
 
 class CheckpointLost(Trouble):
@@ -116,10 +106,7 @@ class CheckpointLost(Trouble):
 
 
 class DiskFull(Trouble):
-    """The tasks that read a source have no room to stage: a full file system covers the folder.
-
-    For one run, the folder is a tmpfs of 64 KiB, filled to the last byte. The log has room.
-    """
+    """The tasks that read a source have no room to stage: a full file system covers the folder."""
 
     name = "disk full"
     check = "trouble: failed on a full disk"
@@ -163,7 +150,6 @@ class LogCut(Trouble):
         return self.place.aside / "copy"
 
     def look(self) -> None:
-        """Copy a log as soon as one has a batch."""
         place = self.place
         logs = place.home.sources
         found = [

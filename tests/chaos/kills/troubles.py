@@ -79,7 +79,6 @@ class Troubles:
                 self._place.runs.once()  # brings new records
 
     def checks(self) -> list[Check]:
-        """A check for each kind of fault that was made."""
         checks = []
         for kind, made in self._made.items():
             wrong = [one.wrong for one in made if one.wrong is not None]

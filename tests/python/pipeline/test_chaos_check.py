@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from log_bytes import flip
+
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import pyarrow as pa
@@ -217,9 +219,7 @@ def test_a_log_that_is_wrong_is_found(home: Home, source: str, payloads: Any, wr
 
 def test_a_damaged_log_is_found(home: Home) -> None:
     file = home.bronze("files") / "book.log"
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
+    flip(file, file.stat().st_size // 2)
     assert "files: bronze is intact" in failed(home)
 
 

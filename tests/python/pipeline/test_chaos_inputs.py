@@ -4,7 +4,6 @@ import gzip
 import json
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from chaos.inputs.notes import Note, digest, expected_file, lines_of_files, note
 from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings, plan
 from chaos.kills import troubles
 from chaos.kills.moments import MOMENTS, Watch
-from chaos.runs import Once, Runs
+from chaos.runs import Once
 from deedbook import InvalidArgumentError, Ledger, Wal
 from deedbook._system.compressed import read_all
 from nostr_events import EVENTS, SMALL
@@ -29,7 +28,6 @@ def made(directory: Path, **options: Any) -> Generated:
 
 
 def held(directory: Path, name: str) -> list[tuple[str | None, bytes]]:
-    """The lines of an input, with their places."""
     path = directory / INPUTS[name]
     if name == "files":
         return list(lines_of_files(path))
@@ -45,7 +43,6 @@ def noted(directory: Path, name: str) -> list[Note]:
 
 
 def assert_in_step(directory: Path, name: str) -> list[Note]:
-    """Check that the notes match the input."""
     notes = noted(directory, name)
     there = [
         (number, where, digest(data))
@@ -128,21 +125,12 @@ def test_input_with_losses_or_changes_is_not_resumed(tmp_path: Path) -> None:
     assert set(done.failures) == {"files", "spool"}
 
 
-def test_what_is_there_is_not_begun_again(tmp_path: Path) -> None:
-    made(tmp_path, events=50)
-    with pytest.raises(InvalidArgumentError, match=r"files, app\.wal, spool, expected is there"):
-        start(tmp_path, events=50)
-    with pytest.raises(InvalidArgumentError, match="events was 50 when this was begun, not 60"):
-        start(tmp_path, events=60, resume=True)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
 def left_by(home: Home) -> dict[str, Path]:
-    """For each step of a commit, a file left by the step."""
     sidecar = home.bronze("orders") / ".deedbook"
     return {
         "staged": sidecar / "staged" / "job.0.0.1",
@@ -183,18 +171,3 @@ def test_run_must_refuse_with_reason_and_change_nothing() -> None:
     assert troubles.judge(Once(0, "{}", {"orders": 3}), ["no checkpoint"], True) == (
         "it went on: {'orders': 3}"
     )
-
-
-def test_run_with_bad_lines_counts_as_complete(
-    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    runs = Runs(home, "local[1]", (), tmp_path)
-    for code, said, wanted in (
-        (0, '{"silver": 3}', Once(0, '{"silver": 3}', {"silver": 3})),
-        (1, '{"silver": 3}', Once(0, '{"silver": 3}', {"silver": 3})),
-        (1, "", Once(1, "", {})),
-        (2, "", Once(2, "", {})),
-    ):
-        done = SimpleNamespace(returncode=code, stdout=said, stderr="")
-        monkeypatch.setattr("chaos.runs.subprocess.run", lambda *_, **__: done)  # noqa: B023
-        assert runs.once() == wanted

@@ -61,10 +61,7 @@ def may_not_mount() -> bool:
 
 
 def test_each_event_comes_through_once_whatever_is_killed(tmp_path: Path) -> None:
-    """The trial kills driver, JVM, workers and a producer, at random and at the steps of commits.
-
-    Between runs a checkpoint is lost, a disk is full, and a log is truncated.
-    """
+    """The trial kills driver, JVM, workers and a producer, at the steps of commits, too."""
     _, killed = tried(Trial(tmp_path / "trial", seed=11, rate=60.0))
     if KILLS >= TROUBLES_FROM:
         assert {"all", "worker"} <= set(killed) and killed["all"] + killed["jvm"] >= 2

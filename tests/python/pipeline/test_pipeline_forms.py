@@ -40,8 +40,6 @@ BAD = {
 
 
 class Place:
-    """A pipeline of orders, or of another example."""
-
     def __init__(self, folder: Path, example: str = "orders", **changes: Any) -> None:
         shutil.copytree(EXAMPLES / example, folder)
         self.folder = folder
@@ -60,7 +58,6 @@ class Place:
             wal.append_many(lines)
 
     def streaming(self, spark: Any) -> dict[str, int]:
-        """The number of rows per query of the streaming form."""
         from pipeline.streaming.pipeline import Streaming, load, once
 
         return once(Streaming(spark, load(self.folder, spark)))
@@ -88,7 +85,6 @@ class Place:
         assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
 
     def rows(self, spark: Any, form: str, table: str) -> list[tuple[Any, ...]]:
-        """The sorted rows of a table of a form."""
         below = {"streaming": "streaming", "declarative": "declarative/spark-warehouse"}[form]
         is_gold = form == "streaming" and table not in ("silver", "quarantine")
         path = self.folder / below / ("gold" if is_gold else "") / table
@@ -103,7 +99,6 @@ class Place:
 
 
 def places(rows: Iterable[Any]) -> set[tuple[str, bytes, str]]:
-    """Place, value and reason of rows in quarantine."""
     at = ((row.source.rsplit("/", 1)[-1], row) for row in rows)
     return {(f"{name}:{row.position}", bytes(row.value), row.reason) for name, row in at}
 
