@@ -37,13 +37,11 @@ _ALLOWED_SKIPS = ROOT / "tests" / "allowed_skips.txt"
 
 
 def is_allowed(why: str) -> bool:
-    """Whether the list of allowed skips has a part of this reason."""
     lines = _ALLOWED_SKIPS.read_text(encoding="utf-8").splitlines()
     return any(line.partition(" | ")[0] in why for line in lines if " | " in line)
 
 
 def refused_skips(reports: Iterable[Any]) -> list[str]:
-    """Skips whose reasons are not in the list of allowed skips."""
     skips = [(r.nodeid, r.longrepr[2]) for r in reports if isinstance(r.longrepr, tuple)]
     return [f"{name}: {why}" for name, why in skips if not is_allowed(why)]
 
@@ -76,7 +74,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print how many tests the tier left out."""
     if count := config.stash.get(LEFT_OUT, 0):
         terminalreporter.line(f"The tier quick left out {count} tests; make test-all runs them.")
 
@@ -171,13 +168,11 @@ def run_child() -> RunChild:
 
 @pytest.fixture(params=LOGS)
 def kind(request: pytest.FixtureRequest) -> Handle:
-    """Each log in turn, as a handle for the tests of asyncio."""
     return HANDLES[request.param]
 
 
 @pytest.fixture(params=HANDLES)
 def handle(request: pytest.FixtureRequest) -> Handle:
-    """Each asyncio handle, of logs and others."""
     return HANDLES[request.param]
 
 
@@ -192,7 +187,7 @@ def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """A server on this machine that takes events, and fails on request."""
+    """A server on this machine for events; fails on request."""
     with Endpoint() as endpoint:
         yield endpoint
 
@@ -212,7 +207,6 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSender:
 
 @pytest.fixture(scope="session")
 def spark() -> Any:
-    """The session of Spark that all tests share."""
     return local_session()
 
 

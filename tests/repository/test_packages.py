@@ -31,7 +31,6 @@ CROSSINGS = {
 
 
 def modules(top: Path) -> dict[str, Path]:
-    """The modules of a package by name."""
     found = {}
     for file in top.rglob("*.py"):
         parts = file.relative_to(top.parent).with_suffix("").parts

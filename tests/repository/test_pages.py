@@ -18,7 +18,6 @@ DOCS = ROOT / "docs"
 
 
 def sections(page: str, level: str) -> dict[str, str]:
-    """The sections of a page by title."""
     text = (DOCS / page).read_text()
     parts = re.split(rf"^{level} (.+)\n", text, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
@@ -107,7 +106,6 @@ README = ROOT / "README.md"
 
 
 def base() -> str:
-    """The address of the site, from mkdocs.yml alone."""
     found = re.search(r"^site_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
@@ -237,7 +235,6 @@ ITEM = KINDS + r" {0}\b|\b{0}: |\"{0}\"|derive.*\b(?i:{0})\b"
 
 @cache
 def functions(program: str) -> set[str]:
-    """The functions in a folder or a file of tests."""
     sys.path.insert(0, str(ROOT / "scripts"))
     folders = importlib.import_module("conformance").FOLDERS
     first, *rest = program.split("::")

@@ -3,6 +3,8 @@
 import ast
 import doctest
 import inspect
+import os
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,13 +14,16 @@ import pytest
 import deedbook
 from deedbook import _core, _errors
 from deedbook._renamed import GONE
+from doc_blocks import blocks, run_python, run_shell
+from places import ROOT
 
-STUB = ast.parse(Path(deedbook.__file__).with_name("_core.pyi").read_text())
+TEXT = Path(deedbook.__file__).with_name("_core.pyi").read_text()
+STUB = ast.parse(TEXT)
 SHOWN_AS_IS = {"method_descriptor", "getset_descriptor", "member_descriptor", "staticmethod"}
 
 
 def of_the_stub() -> Iterator[tuple[str, list[ast.FunctionDef] | ast.ClassDef]]:
-    """Classes, members (all overloads of one together) and functions by their names."""
+    """Classes, members (with all overloads) and functions by name."""
     for node in STUB.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name, [node]
@@ -145,3 +150,65 @@ def test_the_example_in_a_docstring_runs_as_shown(
     out: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     assert runner.run(example, out=out.append).failed == 0, "".join(out)
+
+
+README = ROOT / "README.md"
+MODULES = (deedbook, deedbook.jobs, deedbook.reports)
+
+
+def test_see_also_names_of_the_stub_exist() -> None:
+    names = set(re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", TEXT))
+    known = {"deedbook", *(name for module in MODULES for name in vars(module))}
+    classes = [node for node in STUB.body if isinstance(node, ast.ClassDef)]
+    members = {member for node in classes for member in vars(getattr(_core, node.name))}
+    unknown = {
+        name for name in names if name not in known | members and name.split(".")[-1] not in members
+    }
+    assert not unknown
+
+
+def test_errors_named_in_the_stub_exist() -> None:
+    raised = set(re.findall(r"`(\w+Error)`", TEXT))
+    assert raised <= set(_errors.__all__)
+
+
+def test_the_package_exports_the_core_and_the_errors() -> None:
+    """Each name in one module."""
+    # Python has the file of a reader, over these parts.
+    core = {*_core.__all__} - {"PayloadParts"} | {"PayloadReader"}
+    of_python = {"LogReport", "open", "report"}
+    names = [name for module in MODULES for name in module.__all__]
+    assert sorted(names) == sorted({*core, *_errors.__all__, *of_python})
+    for module in MODULES:
+        assert sorted(module.__all__) == module.__all__
+    assert deedbook.__version__ == _core.__version__
+
+
+def test_classes_say_where_they_are_imported_from() -> None:
+    for module, name in ((place, name) for place in MODULES for name in place.__all__):
+        value = getattr(module, name)
+        if inspect.isclass(value) and not issubclass(value, Exception):
+            assert (value.__module__, value.__qualname__) == (module.__name__, name)
+
+
+def test_the_docstring_of_the_package_is_true() -> None:
+    (found,) = doctest.DocTestFinder(recurse=False).find(deedbook, "deedbook")
+    done = doctest.DocTestRunner().run(found)
+    assert done.attempted > 0 and done.failed == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the lines are for POSIX shells")
+def test_readme_blocks_run_in_order_in_one_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines for a checkout have tests elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    ran = []
+    for block in blocks(README, "python", "sh"):
+        if block.language == "python":
+            run_python(README, block, names)
+        elif "make " not in block.text:
+            run_shell(README, block, tmp_path, [])
+        ran.append(block.language)
+    assert ran == ["python", "sh", "sh"] and deedbook.Book.verify("log").ok

@@ -34,7 +34,6 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> int:
 
 
 def noted(port: int, lines: list[bytes], address: str = "127.0.0.1") -> list[int]:
-    """Send lines; returns the LSNs of the answers."""
     with socket.create_connection((address, port), timeout=60) as client:
         client.sendall(b"".join(line + b"\n" for line in lines))
         client.shutdown(socket.SHUT_WR)
@@ -72,20 +71,17 @@ def test_service_keeps_acknowledged_records_and_hands_over_lock(
 
 
 def dockerfile() -> dict[str, str]:
-    """The instructions of the page's Dockerfile, the last of each kind."""
     (block,) = blocks(SERVICE, "dockerfile")
     lines = [line for line in block.text.splitlines() if not line.startswith("#")]
     return dict(line.split(" ", 1) for line in lines)
 
 
 def units() -> dict[str, str]:
-    """The units of the page, by name."""
     blocks_of = blocks(SERVICE, "ini")
     return {one.text.splitlines()[0].rpartition("/")[2]: one.text for one in blocks_of}
 
 
 def pod() -> dict[str, Any]:
-    """Both manifests of the page, by kind."""
     yaml = pytest.importorskip("yaml")
     (block,) = blocks(SERVICE, "yaml")
     return {one["kind"]: one for one in yaml.safe_load_all(block.text)}

@@ -1,8 +1,4 @@
-"""Files with names for jobs: no name leads out of its folder.
-
-An export's intent had pairs of a file and a name, and the export used both unchecked: 60 bytes in
-the folder of a job moved any file to any place. The security review tried it.
-"""
+"""Files with names for jobs: no name leads out of its folder."""
 
 import json
 import os
@@ -36,7 +32,6 @@ def begun(top: Path, files: list[Any]) -> Any:
 
 
 def state(top: Path) -> dict[str, Any]:
-    """The files below a directory, by name, with their content."""
     return {
         str(file.relative_to(top)): file.read_bytes() if file.is_file() else None
         for file in sorted(top.rglob("*"))
@@ -74,7 +69,6 @@ def test_a_killed_export_is_finished(is_whole: bool, tmp_path: Path) -> None:
     ],
 )
 def test_export_moves_only_staged_files_to_table_names(pair: Any, tmp_path: Path) -> None:
-    """Earlier, ``[["/x/payload", "../victim"]]`` replaced the victim."""
     for name in ("payload", "victim"):
         (tmp_path / name).write_bytes(name.encode())
     if isinstance(pair, list):

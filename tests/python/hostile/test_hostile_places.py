@@ -1,10 +1,4 @@
-"""A log's directory from an attacker: hostile files, against every command that takes a log.
-
-The security review replaced files of a log with links, FIFOs, directories, huge files and deep
-JSON. `backup` copied the file behind a link, and held 3 GB; `info` waited forever at a FIFO; one
-deep manifest made `metrics` fail for all logs. Here each command ends within seconds, reads,
-writes, moves and removes nothing outside, and uses little memory.
-"""
+"""A log's directory from an attacker: hostile files, against every command that takes a log."""
 
 import contextlib
 import os
@@ -108,7 +102,6 @@ FOLDERS = {
 
 
 def make(name: str, top: Path) -> None:
-    """Make a log of a format in a new directory."""
     path = top / "log"
     write(name, path)
     if name == "store":
@@ -121,7 +114,6 @@ def make(name: str, top: Path) -> None:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A directory with a log of each format, as a source of copies."""
     top = tmp_path_factory.mktemp("logs")
     for name in FORMATS:
         (top / name).mkdir()
@@ -147,7 +139,6 @@ class Place:
         self._before = self._state()
 
     def put(self, where: str, kind: str) -> None:
-        """Replace a file or a directory with a hostile one."""
         path = self.base / where
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -181,7 +172,6 @@ class Place:
         path.chmod(0o600)
 
     def run(self, command: str) -> int:
-        """Run a command, which must end in time and leave outside files unchanged."""
         words = {"LOG": str(self.log)}
         argv = [words.get(word, word.replace("OUT", str(self.out))) for word in COMMANDS[command]]
         with within_seconds(), held_memory() as held:
@@ -227,7 +217,6 @@ def within_seconds() -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_memory() -> Iterator[Any]:
-    """The peak of resident memory, minus the memory at the start."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     begun = resident("VmRSS")

@@ -1,8 +1,4 @@
-"""Hostile names and payloads: no command and no logger lets them control a terminal.
-
-The security review tried it: `spool append` printed ``ESC ]0;PWNED BEL`` from a sidecar file, and
-`cat --json` printed the byte of CSI from a payload.
-"""
+"""Hostile names and payloads: no command and no logger lets them control a terminal."""
 
 import argparse
 import json
@@ -55,7 +51,6 @@ WORDS: dict[str, list[str]] = {
 def commands(
     of: argparse.ArgumentParser | None = None, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """All commands that take a log, with their parsers."""
     of = of or parser.whole()
     below = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
     for action in below:
@@ -67,7 +62,6 @@ def commands(
 
 
 def make(top: Path) -> dict[str, str]:
-    """Logs of all formats in a new directory with a hostile name and hostile payloads."""
     top = top / NAME
     top.mkdir()
     payloads = [PAYLOAD.encode(), b"\x9b31m", b'{"type":"\x1b[31m\xc2\x9b"}']

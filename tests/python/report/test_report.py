@@ -18,7 +18,7 @@ from deedbook._report import Scan
 from deedbook._show.text import size
 from deedbook._show.times import TimeCounts, time_in
 from doc_blocks import run
-from logs import make_logs
+from logs import append_to, make_logs
 from nostr_events import made
 from places import DOCS
 from shell import complaint, json_lines, ok, outputs
@@ -47,10 +47,8 @@ LINES = lines_of(3000)
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of each format below one directory, not to be changed."""
     home = make_logs(tmp_path_factory.mktemp("logs"), LINES, segment_bytes=1 << 16)
-    with Book.create(home / "slots", layout="slots", durability="manual") as book:
-        book.append_many(LINES)
+    append_to("book", home / "slots", LINES, layout="slots", durability="manual")
     with Pier.open(home / "pier", "a") as pier, Wal.open(home / "wal", "a") as wal:
         pier.set_consumer("<b>spark</b>", 701)
         wal.set_consumer("<b>spark</b>", next(islice(wal, 700, None)).lsn)
@@ -229,7 +227,6 @@ def test_docs_picture_matches_its_report_page(
 
 
 def pixels(file: Path) -> tuple[int, int]:
-    """Width and height of a PNG."""
     data = file.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 10_000
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
@@ -271,22 +268,6 @@ def test_several_logs_share_a_page(logs: Path, tmp_path: Path, window: Browser) 
     assert [(one["path"], one["ok"]) for one in shown] == [(paths[0], True), (paths[1], False)]
     done = command("report", *paths[:2], "-o", bad / "page.html")
     assert "lies in the log" in complaint(done, 2)
-
-
-def test_what_cannot_be_reported_on_is_one_line(logs: Path, tmp_path: Path) -> None:
-    empty, book, page = tmp_path / "empty", logs / "book", tmp_path / "page.html"
-    empty.mkdir()
-    for arguments, said in (
-        (["report", tmp_path / "no", "-o", page], "No such file"),
-        (["report", empty, "-o", page], "no log there"),
-        (["report", book], "-o FILE"),
-        (["report", book, "-o", book / "book.log"], "lies in the log"),
-        (["report", book, "-o", tmp_path / "no" / "page.html"], "cannot write"),
-        (["stats", empty], "no log there"),
-    ):
-        done = command(*arguments)
-        assert said in complaint(done, 2) and done.stdout == b""
-    assert not os.path.exists(page) and Book.verify(book).ok
 
 
 def test_scan_memory_is_constant_in_log_length() -> None:

@@ -14,6 +14,7 @@ from deedbook import Book, EventStore, InvalidArgumentError, Ledger, Pier
 from deedbook._formats.nostr import _NostrInfo
 from deedbook._show.page import tiles
 from log_bytes import flip
+from logs import append_to
 from nostr_events import made
 from shell import complaint, ok
 from shell import deedbook as command
@@ -23,7 +24,6 @@ CHECKED = "Every checksum was checked"
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    """A directory with two ledgers: one event, and two files."""
     for base, events in (("a", 1), ("b", 2)):
         with Ledger.open(tmp_path / "two", "a", base=base, batch_records=1) as ledger:
             for number in range(events):
@@ -33,10 +33,7 @@ def two(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """An event store with events in the segments and in the write-ahead log, as after a kill.
-
-    The store is intact.
-    """
+    """An event store with events in the segments and in the write-ahead log, as after a kill."""
     with EventStore.create(tmp_path / "whole") as opened:
         opened.append_many([made(f"event {number}") for number in range(5)])
         opened.sync()
@@ -123,8 +120,7 @@ def test_failed_log_without_damage_has_no_damage_count(tmp_path: Path) -> None:
 
 
 def test_report_page_shows_a_loss_of_unknown_size(tmp_path: Path) -> None:
-    with Book.create(tmp_path / "book") as book:
-        book.append(b"1")
+    append_to("book", tmp_path / "book", [b"1"])
     found = deedbook.report(tmp_path / "book")
     for records, said in ((0, "not known how many"), (1, "1 deed"), (2000, "2,000 deeds")):
         checked = {**found.checked, "loss": {"records": records, "first": 2, "offset": 41}}
@@ -135,10 +131,9 @@ def test_report_page_shows_a_loss_of_unknown_size(tmp_path: Path) -> None:
 def test_report_page_shows_losses_and_a_remedy(tmp_path: Path) -> None:
     """Earlier, the page had "recovery clean" next to "2 damages", and no number of lost deeds."""
     path = tmp_path / "a log"
-    with Book.create(path) as book:
-        book.append_many(
-            [b'{"ts":%d}' % (1_700_000_000 + 3600 * (n // 50 * 9)) for n in range(100)]
-        )
+    append_to(
+        "book", path, [b'{"ts":%d}' % (1_700_000_000 + 3600 * (n // 50 * 9)) for n in range(100)]
+    )
     raw = bytearray((path / "book.log").read_bytes())
     middle = raw.index(b'{"ts"', len(raw) // 2)
     raw[middle + 2] ^= 1
