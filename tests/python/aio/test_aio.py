@@ -167,15 +167,6 @@ def test_append_with_sync_false_leaves_syncing_to_callers(tmp_path: Path, kind: 
             assert log[log.append(b"3", 7, sync=False)].mug == 7
 
 
-def test_the_plain_log_is_at_hand(tmp_path: Path) -> None:
-    book, wal = Book.create(tmp_path / "book"), Wal.create(tmp_path / "wal")
-    assert AsyncBook(book).log is AsyncBook(book).book is book
-    assert AsyncWal(wal).log is AsyncWal(wal).wal is wal
-    assert repr(AsyncWal(wal)) == f"<AsyncWal of {wal!r}>"
-    book.close()
-    wal.close()
-
-
 async def test_waiting_for_a_position_to_be_durable(tmp_path: Path, kind: Handle) -> None:
     async with kind.create(tmp_path, durability="manual") as log:
         position = await log.append(b"x")

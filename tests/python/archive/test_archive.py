@@ -52,17 +52,6 @@ def test_sealed_segments_come_back_byte_for_byte(path: Path, url: str, tmp_path:
         assert len(back) in (report.records, report.records - 1)
 
 
-def test_upload_sends_each_segment_once(path: Path, url: str) -> None:
-    add(path)
-    first = archive.upload(path, url)
-    again = archive.upload(path, url)
-    assert (again.sent, again.adopted, again.pieces) == (0, 0, first.pieces)
-    add(path)
-    more = archive.upload(path, url)
-    assert more.sent == more.pieces - first.pieces > 0
-    assert archive.verify(url).ok and archive.verify(url).records == more.records
-
-
 def test_archive_keeps_dropped_segments_and_head(path: Path, url: str, tmp_path: Path) -> None:
     add(path)
     with Wal.open(path, "a") as wal:

@@ -15,16 +15,7 @@ import pytest
 import deedbook as package
 from logs import append_to, snapshot
 from places import DATA
-from shell import (
-    command,
-    complaint,
-    deedbook,
-    environment,
-    json_lines,
-    ok,
-    outputs,
-    payloads,
-)
+from shell import command, complaint, deedbook, environment, json_lines, ok, outputs, payloads
 
 WHY = "expecting value at column 1"
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")

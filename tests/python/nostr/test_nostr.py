@@ -240,7 +240,7 @@ def test_store_is_detected_by_segments_and_opens_generically(stored: Path) -> No
     with deedbook.open(new, "x", format="nostr") as opened:
         assert opened.path == str(new)
     for wrong in ("book", "wal", "ledger"):
-        with pytest.raises(NotALogError, match="holds a Nostr event stored"):
+        with pytest.raises(NotALogError, match="holds a Nostr event store"):
             deedbook.open(stored, format=wrong)  # type: ignore[call-overload]
     with pytest.raises(NotALogError, match=r"EventStore\.open or deedbook\.open"):
         Book.open(stored)

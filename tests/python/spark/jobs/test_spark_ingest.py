@@ -24,7 +24,7 @@ from deedbook.spark.jobs._input.stream import Checkpoint, Destination
 from line_files import put
 from logs import append_to, payloads
 from nostr_events import made
-from spark_session import forget_end, kill_when
+from spark_session import kill_when
 
 
 def records(file: int, count: int) -> list[bytes]:
@@ -121,20 +121,6 @@ def test_unchecked_ingest_accepts_lines_that_are_not_json(spark: Any, tmp_path: 
     lines = put(tmp_path / "in" / "a[1] {x}.log", [b"\xff\x00", b"", b"two\r"])
     ingest(spark, tmp_path / "in" / "a[1] {x}.log", tmp_path / "log", format="wal", check="none")
     assert payloads(tmp_path / "log") == lines
-
-
-def test_appended_count_excludes_earlier_records(spark: Any, tmp_path: Path) -> None:
-    source, log, copy = tmp_path / "in", tmp_path / "events", tmp_path / "copy"
-    put(source / "a.jsonl", records(1, 3))
-    first = ingest(spark, source, log, format="book")
-    copied = migrate(spark, log, copy, format="wal")
-    assert (first.appended, copied.appended) == (3, 3)
-    for checkpoint in (first.checkpoint, copied.checkpoint):
-        forget_end(Path(checkpoint), 0)
-    again = ingest(spark, source, log)
-    assert (again.batches, again.rows, again.appended, again.last_batch) == (1, 3, 0, 0)
-    assert migrate(spark, log, copy).appended == 0
-    assert payloads(log) == payloads(copy) == records(1, 3)
 
 
 def test_parquet_columns_become_records(spark: Any, tmp_path: Path) -> None:

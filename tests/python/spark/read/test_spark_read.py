@@ -272,7 +272,7 @@ def test_errors_have_public_names(spark: Any, tmp_path: Path) -> None:
     assert CorruptError.__module__ == "deedbook"
     jams = [b"x" * 100] * 3
     path = write_book(tmp_path / "noted", jams)
-    overwrite(path / "noted.log", deed_offsets(jams)[1] + 12, b"P")
+    overwrite(path / "book.log", deed_offsets(jams)[1] + 12, b"P")
     with pytest.raises(PySparkException) as caught:
         load(spark, path).collect()
     assert "deedbook.CorruptError: " in str(caught.value)
