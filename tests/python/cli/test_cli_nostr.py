@@ -173,27 +173,6 @@ def test_salvage_and_repair(store: Path, tmp_path: Path) -> None:
     assert out == f"{store}: noted before: acknowledged events are lost\n"
 
 
-def test_a_salvage_of_nothing_intact_fails(path: Path, tmp_path: Path) -> None:
-    segments = path / "data" / "segments"
-    segments.mkdir(parents=True)
-    (segments / "data.0.seg").write_bytes(b"no segment " * 1000)
-    out, _ = outputs("salvage", path, tmp_path / "to", code=1)
-    assert "copied 0 events of " in out and "no record for any size of pages" in out
-    for command in (("repair", path), ("salvage", tmp_path / "none", tmp_path / "other")):
-        _, err = outputs(*command, code=1 if command[0] == "repair" else 2)
-        assert err.count("\n") == 1
-    assert not (tmp_path / "other").exists()
-
-
-@posix
-def test_a_directory_is_no_input(path: Path, tmp_path: Path) -> None:
-    _, err = outputs("import", path, SMALL, tmp_path, code=2)
-    assert err == f"deedbook: {tmp_path}: is a directory, not a file of lines\n"
-    assert not path.exists()
-    result = json.loads(outputs("import", path, SMALL, tmp_path, "--json", code=2)[0])
-    assert result["error"]["path"] == str(tmp_path)
-
-
 def test_compact_and_reindex(path: Path) -> None:
     lines = [json.dumps(made(str(n), kind=0, created_at=1_700_000_000 + n)) for n in range(50)]
     outputs("import", path, stdin="\n".join(lines))
