@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Ledger
-from shell import outputs, refused
+from shell import outputs
 
 pytest.importorskip("urllib3")
 
@@ -114,4 +114,3 @@ def test_full_ledger_drops_oldest_files_on_request(tmp_path: Path) -> None:
     text = "".join(f'{{"n":{number:0100d}}}\n' for number in range(50)).replace(":0", ":1")
     _, err = into_ledger(tmp_path / "x", *limits, "--drop-oldest", "--batch", 1, stdin=text)
     assert "appended 50 records, dropped " in err and "older records" in err
-    assert "is for ledgers" in refused("append", tmp_path / "book", "--drop-oldest", stdin="1\n")

@@ -329,13 +329,9 @@ def test_requests_at_once_read_the_logs_once() -> None:
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:9477", "LOCALHOST"])
-def test_loopback_server_answers_to_its_names(host: str) -> None:
+def test_loopback_server_answers_to_its_names_only() -> None:
     with served(lambda: "x 1\n") as address:
-        assert asked(address, host).endswith(b"x 1\n")
-
-
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "[", "10.0.0.1"])
-def test_loopback_server_refuses_other_names(host: str) -> None:
-    with served(lambda: "x 1\n") as address:
-        assert b" 421 " in asked(address, host).splitlines()[0]
+        for host in ("localhost:1", "127.0.0.1", "[::1]:9477", "LOCALHOST"):
+            assert asked(address, host).endswith(b"x 1\n"), host
+        for host in ("evil.example", "127.0.0.1.evil.example:80", "[", "10.0.0.1"):
+            assert b" 421 " in asked(address, host).splitlines()[0], host
