@@ -86,7 +86,10 @@ impl EventStore {
             return Ok(report);
         }
         let (shared, wal) = self.writable()?;
-        shared.compact(wal, ratio, &mut Progress::new(progress))
+        let mut progress = Progress::new(progress).until(&shared.closing);
+        // Closing waits for the lock.
+        let _compacting = lock(&shared.compacting);
+        shared.compact(wal, ratio, &mut progress)
     }
 
     /// Compact if that is due, as the thread of compactions does: for tests.
@@ -113,6 +116,7 @@ impl Shared {
     /// Compact, unless an hour has not passed since the last compaction, or nothing is due.
     fn compact_if_due(&self, wal: &EventWal) -> Result<()> {
         let wait = self.options.compaction_wait;
+        let _compacting = lock(&self.compacting);
         let is_early = || {
             let state = self.state();
             now().abs_diff(state.manifest.last_compaction_time) < wait.as_secs()
@@ -123,7 +127,8 @@ impl Shared {
             return Ok(());
         }
         self.state().compacted_at = Some(Instant::now());
-        let report = self.compact(wal, self.options.ratio(), &mut Progress::silent())?;
+        let mut progress = Progress::silent().until(&self.closing);
+        let report = self.compact(wal, self.options.ratio(), &mut progress)?;
         lines::info(format_args!(
             "a compaction dropped {} events: {} -> {} bytes ({})",
             report.deleted + report.replaced + report.expired,
@@ -134,14 +139,13 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn compact(
+    /// The caller holds the lock of compactions.
+    fn compact(
         &self,
         wal: &EventWal,
         ratio: f64,
         progress: &mut Progress<'_>,
     ) -> Result<CompactionReport> {
-        // Closing waits for the lock.
-        let _compacting = lock(&self.compacting);
         if self.is_closed() {
             return Err(self.refused(ErrorKind::Closed, "the store is closed"));
         }

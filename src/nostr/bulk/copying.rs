@@ -4,8 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, ScopedJoinHandle};
 
 use super::fragmentation::{Fate, fate_of};
-use crate::error::{ErrorKind, Result};
-use crate::ground::locks::atomic::Ordering;
+use crate::error::Result;
 use crate::ground::slice;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::names::Searches;
@@ -61,9 +60,6 @@ impl Shared {
         let bytes: u64 = old.iter().map(|(segment, from)| u64::from(segment.end() - from)).sum();
         let mut moved = Moved::default();
         let mut write = |targets: &mut Segments, part: &Part| {
-            if self.closing.load(Ordering::Acquire) {
-                return Err(self.refused(ErrorKind::Closed, "the store closes"));
-            }
             progress.add(part.page_bytes)?;
             self.write_part(targets, part, next, &mut moved)
         };

@@ -137,7 +137,8 @@ impl Shared {
             }
             let seen = (segment.end(), flags_set);
             let segments = [segment];
-            let found = fragmentation_of(&segments, now, &mut Progress::silent());
+            let mut progress = Progress::silent().until(&self.closing);
+            let found = fragmentation_of(&segments, now, &mut progress);
             for (share, dead) in found.map_err(|e| e.of(FORMAT))? {
                 is_due |= share.is_due(self.options.ratio());
                 let id = share.segments.first();

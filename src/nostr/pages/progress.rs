@@ -1,6 +1,8 @@
 //! Progress of long work on segments.
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ground::locks::atomic::{AtomicBool, Ordering};
+use crate::nostr::bytes::format::FORMAT;
 
 /// The interval of calls to the caller's function, bytes.
 pub const REPORT_BYTES: u64 = 1 << 20;
@@ -11,6 +13,8 @@ pub(crate) struct Progress<'a> {
     total: u64,
     reported: u64,
     report: Option<&'a mut dyn FnMut(u64, u64) -> Result<()>>,
+    /// Whether the work must end, because the handle closes.
+    closing: Option<&'a AtomicBool>,
 }
 
 impl<'a> Progress<'a> {
@@ -20,7 +24,13 @@ impl<'a> Progress<'a> {
 
     /// Progress without a function of the caller.
     pub fn silent() -> Self {
-        Self { done: 0, total: 0, reported: 0, report: None }
+        Self { done: 0, total: 0, reported: 0, report: None, closing: None }
+    }
+
+    /// End the work once the handle closes.
+    pub fn until(mut self, closing: &'a AtomicBool) -> Self {
+        self.closing = Some(closing);
+        self
     }
 
     /// Add to the total.
@@ -30,6 +40,9 @@ impl<'a> Progress<'a> {
 
     /// Count bytes as done; an error of the caller's function ends the work.
     pub fn add(&mut self, bytes: u64) -> Result<()> {
+        if self.closing.is_some_and(|closing| closing.load(Ordering::Acquire)) {
+            return Err(Error::new(ErrorKind::Closed, "the store closes").of(FORMAT));
+        }
         self.done = (self.done + bytes).min(self.total);
         if self.done - self.reported < REPORT_BYTES {
             return Ok(());
