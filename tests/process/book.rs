@@ -113,7 +113,6 @@ struct Killed {
     cycles: u64,
     /// Killed before the first event.
     early: u64,
-    /// Acknowledged events.
     events: u64,
 }
 
@@ -178,6 +177,11 @@ fn traced(prefix: &str, path: &Path, call: &str, inject: &str) -> (Vec<String>, 
     (text.lines().map(String::from).collect(), done.status)
 }
 
+/// Long payloads, written by pwrite, and a few short ones.
+fn reported(number: u64) -> Event {
+    event_of(number, if number.is_multiple_of(4) { 300 } else { 250_000 })
+}
+
 /// The writer under strace: twelve events and a close. Prints a line for each result.
 fn report(layout: Layout, path: &Path) {
     let (durability, layout) = (Durability::Manual, Some(layout));
@@ -188,9 +192,7 @@ fn report(layout: Layout, path: &Path) {
     };
     for _ in 0..12 {
         let number = book.last().unwrap() + 1;
-        // Long payloads, written by pwrite, after a few short ones.
-        let (mug, jam) =
-            if number % 4 == 0 { event_of(number, 300) } else { event_of(number, 250_000) };
+        let (mug, jam) = reported(number);
         match book.append(mug, &jam) {
             Ok(event) => eprintln!("appended {event}"),
             Err(error) => eprintln!("refused {number} {:?} {:?}", error.kind(), error.durable()),
@@ -233,9 +235,7 @@ fn judge_report(path: &Path, lines: &[String], what: &str) {
     for deed in book.iter(..).unwrap() {
         let deed = deed.unwrap();
         let number = deed.event.unwrap();
-        let expected =
-            if number % 4 == 0 { event_of(number, 300) } else { event_of(number, 250_000) };
-        assert!((deed.mug, deed.jam) == expected, "{what}: event {number}");
+        assert!((deed.mug, deed.jam) == reported(number), "{what}: event {number}");
     }
     book.append(1, b"on").unwrap();
     book.close().unwrap();

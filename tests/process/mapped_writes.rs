@@ -33,8 +33,7 @@ fn appends_are_mapped(path: &Path, storage: Disk) -> bool {
     mapped
 }
 
-/// Under `faulthandler` enabled late, a cut of the log by another process ended the writer, and
-/// nobody could turn the map off.
+/// Under `faulthandler` enabled late, a cut by another process ended the writer, and the map could not be turned off.
 #[test]
 fn a_disk_without_mapped_writes_maps_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -65,8 +64,7 @@ fn child() {
     eprintln!("appended");
 }
 
-/// With the offset of the map in 32 bits, small appends beyond 4 GiB overwrote the records 4 GiB
-/// before them.
+/// With the map's offset in 32 bits, small appends beyond 4 GiB overwrote the records 4 GiB before.
 #[test]
 fn small_writes_beyond_4_gib_land_correctly() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,18 +3,16 @@
 //! A separate binary, because the test counts every allocation of the process; a single test, because tests share the
 //! count. `DEEDBOOK_SLOW=1` takes an event above 4 GiB, 13 GB of disk, and minutes.
 #![cfg(unix)]
-#![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
 use std::io::Read;
 
 use deedbook::book;
 use deedbook::book::{Book, Layout};
 use deedbook::wal::{self, Wal};
-use heed::byteorder::NativeEndian;
-use heed::types::{Bytes, U64};
-use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
+use heed::EnvFlags;
 
 use crate::counting;
+use crate::support::common::lmdb_pages::make_with;
 use crate::support::prelude::*;
 use counting::peak_of;
 
@@ -58,31 +56,17 @@ fn same(mut reader: impl Read, len: u64) {
 
 /// An environment with one event of this length, then a short event, made by LMDB.
 fn make_environment(dir: &Path, len: u64) {
-    fs::create_dir(dir).unwrap();
-    let mut options = EnvOpenOptions::new();
-    options.max_dbs(2).map_size((len as usize + (64 << 20)) & !0xffff);
+    let meta: [(&str, &[u8]); 4] =
+        [("who", b"\x01"), ("version", b"\x03"), ("life", b"\x01"), ("fake", b"")];
     // Without the flag, LMDB writes a value with one call, and Linux takes less than 2 GiB a call.
-    let env = unsafe { options.flags(EnvFlags::WRITE_MAP).open(dir).unwrap() };
-    let txn = env.write_txn().unwrap();
-    env.create_databases_and_commit(txn, |opener, txn| {
-        let mut options = opener
-            .database_options()
-            .types::<U64<NativeEndian>, Bytes>()
-            .key_comparator::<IntegerComparator>();
-        let events = options.name("EVENTS").create(txn)?;
+    let map = ((len as usize + (64 << 20)) & !0xffff, EnvFlags::WRITE_MAP);
+    make_with(dir, map, &meta, |events, txn| {
         events.put_reserved(txn, &1, len as usize + 4, |space| {
             std::io::Write::write_all(space, &7u32.to_le_bytes())?;
             std::io::copy(&mut Pattern { at: 0 }.take(len), space).map(drop)
         })?;
-        events.put(txn, &2, b"\x08\0\0\0after")?;
-        let stored = opener.create_database::<Bytes, Bytes>(txn, Some("META"))?;
-        for (key, value) in [("who", b"\x01"), ("version", b"\x03"), ("life", b"\x01")] {
-            stored.put(txn, key.as_bytes(), value)?;
-        }
-        stored.put(txn, b"fake", b"")?;
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(()))
-    })
-    .unwrap();
+        events.put(txn, &2, b"\x08\0\0\0after")
+    });
 }
 
 // Promise: parts-large.

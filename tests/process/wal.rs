@@ -110,8 +110,7 @@ fn commits_of_sixteen_killed_threads_survive() {
     assert!(acknowledged.len() as u64 > 10 * cycles);
 }
 
-/// A sync opened the directory of new segments. In a process without free descriptors the sync
-/// failed, and the log was poisoned for good.
+/// A sync opened the directory of new segments: without free descriptors it failed, and poisoned the log for good.
 #[test]
 fn a_sync_needs_no_free_descriptor() {
     let dir = TempDir::new().unwrap();
@@ -129,7 +128,7 @@ fn no_file(log: &Path) {
     let wal = options(64).open(log, Mode::Append).unwrap();
     let lsns: Vec<_> = (0..5).map(|i| wal.append(&[i; 56]).unwrap()).collect();
     without_descriptors(|| wal.sync().unwrap());
-    // A truncation removes segments, so the next sync covers their names, too.
+    // A truncation removes segments: the next sync covers the names, too.
     wal.truncate_after(lsns[3]).unwrap();
     wal.append(&[8; 56]).unwrap();
     wal.append(&[9; 56]).unwrap();

@@ -65,7 +65,6 @@ impl<B: Between> Around<B> {
         Box::new(FileAround { file: file.into(), path: path.to_path_buf(), by: self.by.clone() })
     }
 
-    /// The storage, for this call.
     fn before(&self, call: Call, path: &Path) -> io::Result<&Arc<dyn Storage>> {
         self.by.before(call, path)?;
         Ok(&self.storage)
@@ -83,7 +82,6 @@ impl<B: Between> Around<B> {
 }
 
 impl<B: Between> FileAround<B> {
-    /// The file, for this call.
     fn before(&self, call: Call) -> io::Result<&Arc<dyn File>> {
         self.by.before(call, &self.path)?;
         Ok(&self.file)

@@ -15,10 +15,8 @@ const SEEN_MAX: usize = 1 << 23;
 pub enum Crash {
     /// The process crashed, and the disk has all its writes.
     Killed,
-    /// The power was cut.
     Power,
-    /// The power was cut, and again during the first calls of the next process. The explorer also judges the states
-    /// after the second cut.
+    /// The power was cut, and again during the first calls of the next process; the explorer judges both states.
     PowerTwice,
     /// The power was cut during the first calls of the process after a crash.
     Second,
@@ -45,13 +43,11 @@ pub trait World {
     fn lose(&self, disk: Sim) -> Sim {
         disk
     }
-    /// Moments with the same number allow the same contents. The explorer judges a disk once per number; without a
-    /// number, each time.
+    /// Moments with the same number allow the same contents, and a disk is judged once for each; without one, always.
     fn context(&self, _known: &Self::Known) -> Option<u64> {
         None
     }
-    /// A number for a moment, the same in each run of its history. The number chooses the tried states; without it, the
-    /// number of the call does.
+    /// A number for a moment, the same in each run, which chooses the tried states; without one, the call's number.
     fn place(&self, _known: &Self::Known) -> Option<u64> {
         None
     }

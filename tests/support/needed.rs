@@ -4,15 +4,12 @@
 //! so does a wrong row.
 
 use std::collections::HashSet;
-use std::path::Path;
-use std::sync::Arc;
-
-use deedbook::storage::Storage;
-use deedbook::storage::sim::{Call, Fault, Sim, What};
 
 use super::crashes::choices;
 use super::harness::mutated::{At, Made, Mutated, Mutation};
 use super::harness::mutations::Outcomes;
+
+use crate::support::prelude::*;
 
 /// The options of the log, the call at which a first process died, and the steps.
 pub type History = (&'static str, Option<(Call, u64)>, &'static str);

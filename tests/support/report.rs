@@ -12,7 +12,6 @@ pub fn dir() -> PathBuf {
     std::env::var_os("DEEDBOOK_TRUST_DIR").map_or_else(in_build, PathBuf::from)
 }
 
-/// Write `NAME.json`.
 pub fn write(name: &str, json: &str) {
     let dir = dir();
     std::fs::create_dir_all(&dir).expect("the result directory can be made");

@@ -11,13 +11,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use transientdb::{DataStore, DirectoryConfig, DirectoryStore};
 
-/// A well-spread number for a number.
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
+#[path = "../../support/mix.rs"]
+mod mix;
+use mix::mix;
 
 /// Events of all shapes: nested, with quotes, brackets and escapes in their strings, and arrays
 /// that a footer could close.

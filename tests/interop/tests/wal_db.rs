@@ -6,15 +6,11 @@ use std::path::Path;
 use deedbook::wal as ours;
 use tempfile::TempDir;
 
-const SEGMENT_BYTES: u64 = 100;
+#[path = "../../support/mix.rs"]
+mod mix;
+use mix::mix;
 
-/// A well-spread number for a number.
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
+const SEGMENT_BYTES: u64 = 100;
 
 type Records = Vec<(u64, Vec<u8>)>;
 

@@ -1,11 +1,7 @@
 //! A disk that stores other bytes than it was given.
 
-use std::io;
-use std::path::Path;
-
-use deedbook::storage::{Disk, File};
-
 use crate::support::around::{Around, Between};
+use crate::support::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Flips {
@@ -13,8 +9,7 @@ pub struct Flips {
     of: &'static [u8],
 }
 
-/// The disk changes the last of the bytes `of` in every write to a file with the name. A single write must contain them
-/// all.
+/// The disk changes the last of the bytes `of` in every write of them to a file with the name.
 pub fn flips(name: &'static str, of: &'static [u8]) -> Around<Flips> {
     Around::on(Disk, Flips { name, of })
 }

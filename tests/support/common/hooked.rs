@@ -1,13 +1,7 @@
 //! Files in memory: a test watches the calls, and fails them in the middle.
 
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-
-use deedbook::storage::sim::Call;
-use deedbook::storage::{File, Memory};
-
 use crate::support::around::{Around, Between};
+use crate::support::prelude::*;
 
 /// A call of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +21,7 @@ type Watch = dyn Fn(Event) -> bool + Send + Sync;
 #[derive(Clone, Default)]
 pub struct Hook(Arc<Mutex<Option<Arc<Watch>>>>);
 
-/// A file system in memory that calls a function before each of these calls. `true` for a write makes its second half
-/// fail.
+/// Files in memory, with a function before each of these calls. `true` makes the second half of a write fail.
 pub type Hooked = Around<Hook>;
 
 impl Default for Hooked {

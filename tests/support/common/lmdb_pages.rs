@@ -1,33 +1,43 @@
 //! Places in a `data.mdb`, so a test can change a single number. The layout is written down again.
 
-use std::fs;
-use std::path::Path;
-
 use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, U64};
-use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
+use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
+
+use crate::support::prelude::*;
 
 /// Bytes of a page in every environment of the tests.
 pub const PAGE: usize = 4096;
 
+pub type Events<'a> = heed::Database<'a, U64<NativeEndian>, Bytes, IntegerComparator>;
+
 /// An environment made by LMDB itself.
-#[allow(unsafe_code)]
 pub fn make(dir: &Path, values: &[(u64, &[u8])], meta: &[(&str, &[u8])]) {
+    make_with(dir, (64 << 20, EnvFlags::empty()), meta, |events, txn| {
+        values.iter().try_for_each(|(event, value)| events.put(txn, event, value))
+    });
+}
+
+/// The same with other events, of any size.
+#[allow(unsafe_code)]
+pub fn make_with(
+    dir: &Path,
+    (map_bytes, flags): (usize, EnvFlags),
+    meta: &[(&str, &[u8])],
+    put: impl FnOnce(Events<'_>, &mut heed::RwTxn<'_>) -> heed::Result<()>,
+) {
     fs::create_dir_all(dir).unwrap();
     let mut options = EnvOpenOptions::new();
-    options.max_dbs(2).map_size(64 << 20);
+    options.max_dbs(2).map_size(map_bytes);
     // SAFETY: a directory of one test alone.
-    let env = unsafe { options.open(dir).unwrap() };
+    let env = unsafe { options.flags(flags).open(dir).unwrap() };
     let txn = env.write_txn().unwrap();
     env.create_databases_and_commit(txn, |opener, txn| {
         let mut options = opener
             .database_options()
             .types::<U64<NativeEndian>, Bytes>()
             .key_comparator::<IntegerComparator>();
-        let events = options.name("EVENTS").create(txn)?;
-        for (event, value) in values {
-            events.put(txn, event, value)?;
-        }
+        put(options.name("EVENTS").create(txn)?, txn)?;
         let stored = opener.create_database::<Bytes, Bytes>(txn, Some("META"))?;
         for (key, value) in meta {
             stored.put(txn, key.as_bytes(), value)?;
@@ -90,7 +100,6 @@ impl Pages {
         (self.u64(node) as u32) as usize * PAGE
     }
 
-    /// The last leaf of the events.
     pub fn last_leaf(&self) -> usize {
         let mut page = self.root(self.named(b"EVENTS"));
         while self.u16(page + 10) == 1 {

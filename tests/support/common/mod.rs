@@ -11,18 +11,12 @@ pub mod places;
 pub mod skip;
 pub mod watched;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use deedbook::book::{Book, Deed, Options};
-use deedbook::report::{Repair, SalvageReport, VerifyReport};
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Durability, Mode, OnCorrupt};
+use deedbook::report::{SalvageReport, VerifyReport};
 
-use super::formats::framing::Framing;
 use super::mix::mix;
+
+use crate::support::prelude::*;
 
 /// A repair that also removes intact records and accepts a loss.
 pub const FORCED: Repair = Repair { force: true, accept_loss: true, dry_run: false };
@@ -45,7 +39,6 @@ pub fn header(first: u64) -> Vec<u8> {
     Framing::Book.file_header(first)
 }
 
-/// A whole log.
 pub fn log(first: u64, events: &[Event]) -> Vec<u8> {
     let deeds = events.iter().map(|(mug, jam)| deed(*mug, jam));
     std::iter::once(header(first)).chain(deeds).collect::<Vec<_>>().concat()
@@ -130,7 +123,6 @@ pub fn contents(deeds: &[Deed]) -> Vec<Event> {
     deeds.iter().map(|deed| (deed.mug, deed.jam.clone())).collect()
 }
 
-/// All deeds of a book, past damage.
 pub fn read_past_damage(book: &Book) -> Vec<Deed> {
     let mut cursor = book.cursor(.., OnCorrupt::Skip).unwrap();
     let mut deeds = Vec::new();
@@ -172,7 +164,6 @@ pub fn in_role(test: &str, role: &str, path: &Path) -> std::process::Command {
     command
 }
 
-/// The role of this process.
 pub fn role() -> Option<(String, PathBuf)> {
     let role = std::env::var("DEEDBOOK_ROLE").ok()?;
     Some((role, PathBuf::from(std::env::var_os("DEEDBOOK_PATH")?)))
@@ -200,7 +191,6 @@ pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/book").join(name)
 }
 
-/// The five golden events.
 pub fn golden_events() -> Vec<Event> {
     let text = fs::read_to_string(data("events.hex")).unwrap();
     text.lines()

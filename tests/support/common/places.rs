@@ -17,8 +17,7 @@ pub fn is_root() -> bool {
 /// Objects that are no regular files.
 pub const KINDS: [&str; 6] = ["symlink", "dangling", "directory", "fifo", "device", "socket"];
 
-/// Put an object of the kind in the place of `target`; a link points to `elsewhere`. `false`: the system does not allow
-/// it here.
+/// Put an object of the kind in the place of `target`; a link points to `elsewhere`. `false`: not allowed here.
 pub fn put_instead(kind: &str, target: &Path, elsewhere: &Path) -> bool {
     match target.is_dir() {
         true => fs::remove_dir_all(target).unwrap(),

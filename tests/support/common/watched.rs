@@ -1,15 +1,7 @@
 //! A disk with a counter for calls, some of which fail. Syncs do nothing, because here no power is cut.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-
-use deedbook::storage::sim::Call;
-use deedbook::storage::{Disk, File, Storage};
-
 use crate::support::around::{Around, Between};
+use crate::support::prelude::*;
 
 /// Runs before a call, with the number of the call, from 1 on, and the path. The call returns its error.
 type Before = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;

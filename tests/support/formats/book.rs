@@ -1,8 +1,6 @@
 //! Book as a format of these suites.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::Result;
@@ -10,14 +8,13 @@ use deedbook::book::{Book, Deed, Layout, Options};
 use deedbook::jobs::{Bookmark, Reach, Split};
 
 use super::range;
-use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle,
+    Event, Log, Record, Walk, drained, methods_of_a_public_handle, methods_of_the_handle,
     methods_of_the_options, on_corrupt, parts, walk, walked,
 };
+use crate::support::prelude::*;
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 
-/// One layout.
 pub struct BookFormat {
     layout: Option<Layout>,
 }
@@ -78,8 +75,18 @@ fn drain(cursor: Result<deedbook::Cursor<deedbook::book::BookFormat>>) -> Walk {
     drained!(cursor)
 }
 
+fn read_split(
+    split: &Split,
+    options: &Options,
+    within: (Option<u64>, Option<u64>),
+    skip: bool,
+) -> Walk {
+    drain(Book::read_split(split, options, range(within.0, within.1), on_corrupt(skip), true))
+}
+
 impl Log for BookLog {
     methods_of_the_handle!();
+    methods_of_a_public_handle!(std::convert::identity);
 
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64> {
         self.0.append(tag, bytes)
@@ -113,10 +120,6 @@ impl Log for BookLog {
         self.0.end()
     }
 
-    fn refresh(&self) -> Result<()> {
-        self.0.refresh().map(drop)
-    }
-
     fn durable(&self) -> Result<Option<u64>> {
         Ok(self.0.durable_last()?.map(|last| last + 1))
     }
@@ -125,45 +128,6 @@ impl Log for BookLog {
         let deed = self.0.read(ordinal)?;
         assert_eq!(deed.event, Some(ordinal), "another deed");
         Ok((deed.mug, deed.jam))
-    }
-
-    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
-        drain(self.0.cursor(range(from, to), on_corrupt(skip)))
-    }
-
-    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        walked!(self.0.cursor_back(range(from, to)))
-    }
-
-    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
-        self.0.splits(bytes, ..)
-    }
-
-    fn splits(
-        &self,
-        bytes: u64,
-        from: Option<u64>,
-        to: Option<u64>,
-        skip: bool,
-    ) -> Result<Vec<Walk>> {
-        let splits = self.0.splits(bytes, range(from, to))?;
-        let options = self.0.options();
-        let (within, skip) = (range(from, to), on_corrupt(skip));
-        let read = |split| drain(Book::read_split(split, options, within, skip, true));
-        Ok(splits.iter().map(read).collect())
-    }
-
-    fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark> {
-        match ordinal {
-            Some(event) => self.0.bookmark_at(event),
-            None => self.0.bookmark(),
-        }
-    }
-
-    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
-        let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
-        let read = |part| drain(Book::read_split(&part, options, .., on_corrupt(skip), true));
-        Ok(parts.into_iter().map(read).collect())
     }
 
     fn arrow(&self, skip: bool) -> Walk {
@@ -183,14 +147,6 @@ impl Log for BookLog {
             }
             Err(error) => Walk::failed(error),
         }
-    }
-
-    fn follow_for(&self, wait: Duration) -> Walk {
-        walked!(self.0.follow(None), wait)
-    }
-
-    fn duplicate(&self) -> Box<dyn Log> {
-        Box::new(Self(self.0.clone()))
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub use crate::support::plain::{crc32, crc32c};
 
-/// The framing of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Length 8, tag 4, payload, CRC-32 4, length 8; the length counts tag and payload.
@@ -20,8 +19,7 @@ pub enum Framing {
 pub enum Parsed {
     /// A record of this many bytes with a correct checksum.
     Intact(usize),
-    /// Not an intact record. The head may claim a length for the whole record; `agrees`: a trailer at the claimed end
-    /// has the same length.
+    /// Not an intact record. The head may claim a length; `agrees`: a trailer at the claimed end has the same.
     Bad { claim: Option<usize>, agrees: bool },
 }
 

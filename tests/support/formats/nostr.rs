@@ -1,19 +1,13 @@
 //! The event store's write-ahead log as a format of these suites: in one file, and in many. A record is
 //! an entry of an event, and the entry's time the record's tag.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-
+use deedbook::Result;
 use deedbook::jobs::Split;
 use deedbook::nostr::wal::{Entry, EventWal, Logged, Lsn, Replay, WalOptions, repair};
-use deedbook::report::{OpenReport, Repair, RepairReport, Verdict, VerifyReport};
-use deedbook::storage::{Access, Storage};
-use deedbook::{Error, ErrorKind, Mode, Result};
+use deedbook::report::{OpenReport, RepairReport, VerifyReport};
 
-use crate::support::formats::framing::Framing;
-use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, on_corrupt, walk, walked,
-};
+use crate::support::formats::subject::{Event, Log, Record, Walk, on_corrupt, walk, walked};
+use crate::support::prelude::*;
 
 /// Files of one size.
 pub struct NostrWal {

@@ -28,7 +28,6 @@ pub struct Evidence {
     pub durable: Option<usize>,
     /// The end of a mark.
     pub acknowledged: Option<usize>,
-    /// The limit of a payload.
     pub limit: usize,
 }
 
@@ -58,8 +57,7 @@ pub struct Answer {
     pub valid_end: usize,
     /// The valid prefix ends below the mark.
     pub lost: bool,
-    /// The rules allow several answers, because lengths or trailers agree by chance. Readers must then agree with each
-    /// other, but not with this answer.
+    /// Lengths or trailers agree by chance: readers must agree with each other, but not with this answer.
     pub ambiguous: bool,
 }
 
@@ -75,8 +73,7 @@ impl Answer {
     }
 }
 
-/// The answer for some bytes. `edges` are the starts of the appended records and the end of the last record. They only
-/// show where the rules cannot decide.
+/// The answer for some bytes. `edges`, of the appended records, only show where the rules cannot decide.
 pub fn answer(
     framing: Framing,
     bytes: &[u8],
@@ -244,8 +241,7 @@ impl Log<'_> {
             None => border.map(|border| (border, true)),
         };
         let is_wrong = |(next, proved): (usize, bool)| {
-            // Damage at a border counts as one stretch or two. A chain may end by chance at the end of the data: inside
-            // a record that was cut off exactly there.
+            // Damage at a border counts as one stretch or two. A chain may end by chance at the end of the data.
             let is_damaged = next < self.bytes.len() && !self.is_intact(next);
             is_damaged || (proved && !self.edges.contains(&next))
         };

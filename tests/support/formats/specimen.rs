@@ -1,17 +1,13 @@
 //! Logs to break: the files, the appended records, and the acknowledged records.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-use deedbook::Mode;
 use deedbook::jobs::Split;
-use deedbook::storage::{Access, Memory, Storage};
 
-use crate::support::common::{read_file, write_file};
-use crate::support::formats::framing::{Framing, crc32};
+use crate::support::formats::framing::crc32;
 use crate::support::formats::oracle::{Answer, Evidence, answer};
-use crate::support::formats::subject::{At, Event, Format, How, MANUAL};
+use crate::support::formats::subject::Event;
+use crate::support::prelude::*;
 
 pub const DIR: &str = "/log";
 

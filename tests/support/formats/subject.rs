@@ -4,22 +4,15 @@
 //! both ends. Nothing else in this directory knows a format's types.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
-use deedbook::OnCorrupt;
 use deedbook::Result;
 use deedbook::jobs::Split;
 use deedbook::jobs::{Bookmark, Reach};
-use deedbook::report::{Damage, OpenReport, Repair};
+use deedbook::report::{Damage, OpenReport};
 use deedbook::report::{RepairReport, SalvageReport, VerifyReport};
-use deedbook::storage::{Disk, Memory, Storage};
-use deedbook::{Durability, Error, ErrorKind, Mode, Recovery};
 
-use crate::support::formats::framing::Framing;
+use crate::support::prelude::*;
 
-/// One record as read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Record {
     /// The number, or the position in a log without numbers; `None` if unknown.
@@ -51,9 +44,7 @@ pub type Event = (u32, Vec<u8>);
 #[derive(Debug, Default)]
 pub struct Walk {
     pub records: Vec<Record>,
-    /// The damaged stretches.
     pub damages: Vec<Damage>,
-    /// The final error.
     pub error: Option<Error>,
 }
 
@@ -117,7 +108,6 @@ impl At {
     }
 }
 
-/// A log format.
 pub trait Format: Sync {
     fn name(&self) -> &'static str;
     fn framing(&self) -> Framing;
@@ -192,18 +182,15 @@ pub trait Format: Sync {
         vec![(self.first_file(path), 0)]
     }
 
-    /// The sidecar of a log.
     fn sidecar(&self, path: &Path) -> PathBuf {
         path.join(".deedbook")
     }
 }
 
-/// An open log.
 pub trait Log: Send + Sync {
     /// Returns the ordinal.
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
     fn append_batch(&self, events: &[Event]) -> Result<u64>;
-    /// Append a payload of `len` bytes from a reader.
     fn append_from(&self, _tag: u32, _len: u64, _payload: &mut dyn Read) -> Result<u64> {
         unsupported("append_from")
     }
@@ -393,6 +380,55 @@ macro_rules! methods_of_the_handle {
     };
 }
 
+/// The methods of a book and of a write-ahead log, whose handle, the first field, names a record by `$place`.
+macro_rules! methods_of_a_public_handle {
+    ($place:path) => {
+        fn refresh(&self) -> Result<()> {
+            self.0.refresh().map(drop)
+        }
+        fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
+            drain(self.0.cursor(range(from.map($place), to.map($place)), on_corrupt(skip)))
+        }
+        fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
+            walked!(self.0.cursor_back(range(from.map($place), to.map($place))))
+        }
+        fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
+            self.0.splits(bytes, ..)
+        }
+        fn splits(
+            &self,
+            bytes: u64,
+            from: Option<u64>,
+            to: Option<u64>,
+            skip: bool,
+        ) -> Result<Vec<Walk>> {
+            let splits = self.0.splits(bytes, range(from.map($place), to.map($place)))?;
+            let read = |split| read_split(split, self.0.options(), (from, to), skip);
+            Ok(splits.iter().map(read).collect())
+        }
+        fn bookmark(&self, ordinal: Option<u64>) -> Result<Bookmark> {
+            ordinal.map_or_else(|| self.0.bookmark(), |at| self.0.bookmark_at($place(at)))
+        }
+        fn between(
+            &self,
+            bytes: u64,
+            from: &Bookmark,
+            to: &Bookmark,
+            skip: bool,
+        ) -> Result<Vec<Walk>> {
+            let parts = self.0.splits_between(bytes, from, to)?;
+            let read = |part| read_split(part, self.0.options(), (None, None), skip);
+            Ok(parts.iter().map(read).collect())
+        }
+        fn follow_for(&self, wait: Duration) -> Walk {
+            walked!(self.0.follow(None), wait)
+        }
+        fn duplicate(&self) -> Box<dyn Log> {
+            Box::new(Self(self.0.clone()))
+        }
+    };
+}
+
 /// The methods that the options of a format have by the same names.
 macro_rules! methods_of_the_options {
     ($log:ident) => {
@@ -429,7 +465,9 @@ macro_rules! methods_of_the_options {
     };
 }
 
-pub(crate) use {drained, methods_of_the_handle, methods_of_the_options, walked};
+pub(crate) use {
+    drained, methods_of_a_public_handle, methods_of_the_handle, methods_of_the_options, walked,
+};
 
 /// The parts from a reader, up to the first error.
 pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>, Result<()>) {

@@ -1,14 +1,11 @@
 //! Every way to read a log past damage, and logs that are broken by hand.
 
-use std::path::Path;
-
 use deedbook::jobs::Reach;
 use deedbook::report::SalvageReport;
-use deedbook::storage::Memory;
 
-use crate::support::common::{event_of, read_file, write_file};
-use crate::support::formats::specimen::{Beside, Specimen};
-use crate::support::formats::subject::{At, Event, Format, MANUAL, Walk};
+use crate::support::common::event_of;
+use crate::support::formats::subject::{Event, Walk};
+use crate::support::prelude::*;
 
 /// Records of `len` bytes. No payload looks like a possible length.
 pub fn plain(count: usize, len: usize) -> Vec<Event> {

@@ -2,37 +2,32 @@
 
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use deedbook::Batch;
 use deedbook::Result;
 use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::storage::Storage;
 use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
 
 use super::range;
 use crate::support::formats::book::{number, payload, rows};
-use crate::support::formats::framing::{Framing, crc32c};
+use crate::support::formats::framing::crc32c;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle,
+    Event, Log, Record, Walk, drained, methods_of_a_public_handle, methods_of_the_handle,
     methods_of_the_options, on_corrupt, parts, walk, walked,
 };
+use crate::support::prelude::*;
 
-/// One layout.
 pub struct WalFormat {
     pub name: &'static str,
     pub layout: Option<Layout>,
 }
 
-/// Any existing layout.
 pub const ANY: WalFormat = WalFormat { name: "wal", layout: None };
 pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Some(Layout::Single) };
 /// Segments so small that a record can span many.
 pub const TINY: WalFormat = WalFormat::segmented("wal-segments-64", 64);
 pub const SEGMENTS: WalFormat = WalFormat::segmented("wal-segments-100000", 100_000);
 
-/// The bytes of a head marker.
 pub fn head_marker(head: u64) -> Vec<u8> {
     let bytes = head.to_le_bytes();
     [&bytes[..], &crc32c(&bytes).to_le_bytes()].concat()
@@ -125,12 +120,17 @@ fn drain(cursor: Result<deedbook::Cursor<deedbook::wal::WalFormat>>) -> Walk {
     drained!(cursor)
 }
 
+fn read_split(split: &Split, options: &Options, _: (Option<u64>, Option<u64>), skip: bool) -> Walk {
+    drain(Wal::read_split(split, options, on_corrupt(skip), true))
+}
+
 pub fn read_all(wal: &Wal) -> Result<Vec<Record>> {
     drain(wal.cursor(.., on_corrupt(false))).all()
 }
 
 impl Log for WalLog {
     methods_of_the_handle!();
+    methods_of_a_public_handle!(Lsn);
 
     fn append(&self, _tag: u32, bytes: &[u8]) -> Result<u64> {
         self.0.append(bytes).map(|lsn| lsn.0)
@@ -164,10 +164,6 @@ impl Log for WalLog {
         self.0.end().map(|lsn| lsn.0)
     }
 
-    fn refresh(&self) -> Result<()> {
-        self.0.refresh().map(drop)
-    }
-
     fn durable(&self) -> Result<Option<u64>> {
         Ok(self.0.durable_end()?.map(|lsn| lsn.0))
     }
@@ -178,44 +174,6 @@ impl Log for WalLog {
 
     fn read(&self, ordinal: u64) -> Result<Event> {
         self.0.read(Lsn(ordinal)).map(|record| (0, record.payload))
-    }
-
-    fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk {
-        drain(self.0.cursor(range(from.map(Lsn), to.map(Lsn)), on_corrupt(skip)))
-    }
-
-    fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
-        walked!(self.0.cursor_back(range(from.map(Lsn), to.map(Lsn))))
-    }
-
-    fn parts(&self, bytes: u64) -> Result<Vec<Split>> {
-        self.0.splits(bytes, ..)
-    }
-
-    fn splits(
-        &self,
-        bytes: u64,
-        from: Option<u64>,
-        to: Option<u64>,
-        skip: bool,
-    ) -> Result<Vec<Walk>> {
-        let splits = self.0.splits(bytes, range(from.map(Lsn), to.map(Lsn)))?;
-        let options = self.0.options();
-        let read = |split| drain(Wal::read_split(split, options, on_corrupt(skip), true));
-        Ok(splits.iter().map(read).collect())
-    }
-
-    fn bookmark(&self, lsn: Option<u64>) -> Result<Bookmark> {
-        match lsn {
-            Some(lsn) => self.0.bookmark_at(Lsn(lsn)),
-            None => self.0.bookmark(),
-        }
-    }
-
-    fn between(&self, bytes: u64, from: &Bookmark, to: &Bookmark, skip: bool) -> Result<Vec<Walk>> {
-        let (parts, options) = (self.0.splits_between(bytes, from, to)?, self.0.options());
-        let read = |part| drain(Wal::read_split(&part, options, on_corrupt(skip), true));
-        Ok(parts.into_iter().map(read).collect())
     }
 
     fn arrow(&self, skip: bool) -> Walk {
@@ -231,14 +189,6 @@ impl Log for WalLog {
             }
             Err(error) => Walk::failed(error),
         }
-    }
-
-    fn follow_for(&self, wait: Duration) -> Walk {
-        walked!(self.0.follow(None), wait)
-    }
-
-    fn duplicate(&self) -> Box<dyn Log> {
-        Box::new(Self(self.0.clone()))
     }
 
     fn truncate_before(&self, ordinal: u64) -> Result<()> {

@@ -1,14 +1,12 @@
-//! A campaign of crashes against one subject, over all cores, and its result as JSON.
+//! A campaign of crashes against a subject, over all cores, and the result as JSON.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use super::config::Config;
 use super::explore::{Crashed, moments};
 use super::{Steps, Subject, hash, mix};
 use crate::support::crashes::{Counts, Explorer, Plan, all_after, by_chance};
+use crate::support::prelude::*;
 use crate::support::report;
 
 /// The configurations, and by how many steps their short histories are shorter.
@@ -34,7 +32,7 @@ struct Task {
     per_moment: u64,
 }
 
-/// The result of one configuration.
+/// The result of a configuration.
 struct Outcome {
     config: &'static str,
     short: Counts,
@@ -43,8 +41,7 @@ struct Outcome {
     failures: Vec<String>,
 }
 
-/// Crash all short histories, and longer histories by chance until there are enough states; write the counts. Panics
-/// with the settings that repeat each failure.
+/// Crash all short histories, then longer ones by chance; write the counts. A failure says how to repeat it.
 pub fn crash(subject: &Subject) {
     let share = subject.steps.share;
     let states = report::of_tier("DEEDBOOK_CRASH_STATES") / share;

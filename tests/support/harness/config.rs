@@ -1,10 +1,8 @@
 //! The ways in which a history runs.
 
-use std::time::Duration;
-
-use deedbook::{Durability, Recovery};
-
 use super::{How, MANUAL};
+
+use crate::support::prelude::*;
 
 /// How the histories of a family are run.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,10 @@
 //! Logs that crash in a history, and the check of their contents afterwards.
 
-use deedbook::storage::sim::Sim;
-use deedbook::{Durability, ErrorKind};
-
 use super::config::Config;
 use super::history::{Moment, Run};
 use super::{Expect, How, Log, Record, Subject, files, judge, states, views};
 use crate::support::crashes::{Crash, World};
+use crate::support::prelude::*;
 
 /// Power cuts after an append to a recovered log.
 const THIRD_STATES: u64 = 3;

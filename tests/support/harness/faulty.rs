@@ -1,11 +1,10 @@
 //! A scripted history on a disk with faults, compared with the table of outcomes.
 
-use deedbook::storage::sim::{Fault, Sim, What};
-use deedbook::{Durability, Durable, Error, ErrorKind};
-
 use super::config::Config;
 use super::history::Run;
 use super::{How, Subject, judge_any, mix};
+
+use crate::support::prelude::*;
 
 /// States of a power cut, tried after each failure.
 const STATES: u64 = 12;
@@ -31,8 +30,7 @@ pub struct Script<'a> {
 }
 
 impl Script<'_> {
-    /// Run the script from creation on. After every failure and at the end, the acknowledged records survive a kill and
-    /// a power cut, and the log takes appends.
+    /// Run the script from creation on: after every failure, the acknowledged records survive a kill and a power cut.
     pub fn run(&self, fault: Fault) -> Result<Met, String> {
         let mut run = Run::new(self.subject, self.config, self.nested);
         let disk = run.disk.clone();
@@ -193,7 +191,6 @@ impl Honest {
     }
 }
 
-/// All honest faults.
 pub const HONEST: [Honest; 7] = {
     use std::io::ErrorKind as Io;
     const EVER: &[u64] = &[1, 3, u64::MAX];

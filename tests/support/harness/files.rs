@@ -1,12 +1,8 @@
 //! A log's bytes on disk, as another program may change them.
 
-use std::path::PathBuf;
-
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Access, Storage};
-
-use super::super::plain::read_file;
 use super::{Record, Subject};
+
+use crate::support::prelude::*;
 
 /// Every byte of a log, one file after the other.
 pub fn log_bytes(subject: &Subject, storage: &dyn Storage) -> Vec<u8> {

@@ -1,14 +1,12 @@
 //! Short histories of a log, and running them.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Durable, Error, ErrorKind, Result};
+use deedbook::Result;
 
 use super::config::Config;
 use super::mutated::Mutated;
 use super::{Event, Expect, Log, Record, Subject, files, hash, judge_any, mix};
+
+use crate::support::prelude::*;
 
 pub const SECTOR_BYTES: u64 = 512;
 pub const LONG_BYTES: usize = 1476;
@@ -317,8 +315,7 @@ impl<'a> Run<'a> {
             'b' => vec![one(0, 3), one(1, 0), one(2, 300)],
             'L' => vec![(100 + count, self.deceiving())],
             'K' => vec![one(0, 5000)],
-            // More than a block of the index, in one record and in a batch; after a cut, with other borders than
-            // before.
+            // More than a block of the index, in one record and in a batch; with other borders after a cut.
             'H' => vec![one(0, 70_000 + 700 * self.step as u64)],
             'B' => (0..3).map(|n| one(n, 40_000 + 700 * self.step as u64)).collect(),
             op => panic!("no step {op:?}"),

@@ -17,15 +17,10 @@ pub mod oracle;
 pub mod subjects;
 pub mod views;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use deedbook::Result;
+use deedbook::report::VerifyReport;
 
-use deedbook::report::{Repair, Verdict, VerifyReport};
-use deedbook::storage::sim::Sim;
-use deedbook::storage::{Memory, Storage};
-use deedbook::{Error, ErrorKind, Mode, Recovery, Result};
-
-use super::plain::read_file;
+use crate::support::prelude::*;
 
 #[allow(unused_imports)] // not in every program
 pub use crate::support::crashes::{cuts as states, worst};
@@ -137,12 +132,10 @@ impl Subject {
         self.open(disk, How { recovery: Recovery::Spec, ..MANUAL })
     }
 
-    /// Open for reading.
     pub fn read(&self, disk: &Sim) -> Result<Box<dyn Log>> {
         self.looks.read(&self.on(disk))
     }
 
-    /// Check every byte.
     pub fn check(&self, disk: &Sim) -> Result<VerifyReport> {
         self.looks.verify(&self.on(disk), MANUAL)
     }
@@ -169,7 +162,6 @@ impl Subject {
         self.format.record_after(last, self.first, tag, bytes)
     }
 
-    /// Number of the record after `last`.
     pub fn ordinal_after(&self, last: &Record) -> u64 {
         self.format.ordinal_after(last.number(), last.bytes.len())
     }

@@ -4,14 +4,10 @@
 //! the log does not need the promise, or no test shows the need.
 
 use std::fmt;
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use deedbook::storage::sim::{Call, Fault, Sim, What};
-use deedbook::storage::{File, Storage};
+use std::sync::{MutexGuard, PoisonError};
 
 use crate::support::around::{Around, Between};
+use crate::support::prelude::*;
 
 /// How the disk breaks the promise for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +25,7 @@ pub enum Mutation {
 /// The number of a call, and its mutation.
 pub type At = Option<(usize, Mutation)>;
 
-/// A call that changes the disks that a power cut can leave.
+/// A call with an effect on the disks after a power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The number of the log's operation that made the call, from the creation on, and its kind.
@@ -105,7 +101,6 @@ impl Mutated {
         shared.doing = doing;
     }
 
-    /// The storage for an opening.
     pub fn storage(&self) -> Arc<dyn Storage> {
         self.shared().dead = false;
         self.doing(if self.made().is_empty() { "create" } else { "open" });

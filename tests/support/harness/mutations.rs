@@ -1,11 +1,10 @@
 //! All mutations of a history, and the list of their outcomes.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use deedbook::storage::sim::Call;
-
 use super::mutated::{At, Made, Mutation};
+
+use crate::support::prelude::*;
 
 /// How often an uncaught mutation is tried.
 const TRIES: u32 = 20;
@@ -22,7 +21,7 @@ struct Outcome {
 }
 
 impl Outcomes {
-    /// Try all mutations of a history. `run` returns the history's calls and its failure.
+    /// Try all mutations of a history. `run` returns the history's calls and the failure.
     pub fn try_all(
         &mut self,
         history: &str,
@@ -91,7 +90,6 @@ fn mutations(made: &[Made], number: usize) -> Vec<(Mutation, String)> {
     all
 }
 
-/// A row of the list.
 struct Row {
     call: &'static str,
     logs: &'static str,

@@ -12,8 +12,7 @@ pub struct Expect {
     pub acked: usize,
 }
 
-/// Returns the case of `allowed` that permits `got` after a recovery. `next` is the number of the next record, if
-/// known.
+/// Returns the case of `allowed` that permits `got`, if `next` is the number of the next record.
 pub fn judge_any<'a>(
     got: &[Record],
     next: Option<u64>,

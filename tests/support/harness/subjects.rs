@@ -1,19 +1,17 @@
 //! The logs of the crash and fault tests, and the steps of their histories.
 
 use std::ops::Deref;
-use std::sync::Arc;
 
-use deedbook::storage::sim::Sim;
+use deedbook::Result;
 use deedbook::wal::{Layout, Options, Wal};
-use deedbook::{Mode, Result};
 
 use super::history::{LONG_BYTES, SECTOR_BYTES};
 use super::{How, Steps, Subject};
-#[cfg(feature = "nostr")]
 use crate::support::formats::nostr;
-use crate::support::formats::subject::Format;
 use crate::support::formats::wal::{self, WalFormat};
 use crate::support::formats::{book, toy};
+#[cfg(feature = "nostr")]
+use crate::support::prelude::*;
 
 /// The log lies one directory deep: a crash can lose the name of the log, too.
 pub const PATH: &str = "/log";
@@ -148,8 +146,7 @@ impl Deref for WalSubject {
     }
 }
 
-/// Appends of no byte, up to a border, over one, over two, a batch, one full of records; a sync; prefixes and ends
-/// dropped; closed and opened again.
+/// Appends up to, over and far over a border, a batch, one full of records; syncs, drops, cuts, reopenings.
 const SEGMENT_STEPS: Steps = Steps {
     alphabet: "0<=>SbLshxtcr",
     longer: "0<=>SbLsr0<=>SbLsr1hmxtucC",

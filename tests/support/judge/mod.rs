@@ -5,15 +5,13 @@ pub mod tally;
 pub mod writing;
 
 use deedbook::jobs::Reach;
-use deedbook::storage::Memory;
-use deedbook::{Error, ErrorKind};
 
 use crate::support::formats::framing::Parsed;
 use crate::support::formats::oracle::{Answer, Piece, Stretch};
-use crate::support::formats::specimen::{Beside, Files, Specimen};
-use crate::support::formats::subject::{At, Log, Record, Walk};
+use crate::support::formats::subject::{Log, Record, Walk};
 use crate::support::formats::views::WRITTEN;
 use crate::support::judge::tally::attempt;
+use crate::support::prelude::*;
 
 const RECORDS: Reach = Reach { records: Some(2), ..WRITTEN };
 const BYTES: Reach = Reach { bytes: Some(100), ..WRITTEN };
@@ -93,6 +91,7 @@ impl Case<'_> {
         self.is_the_answer(&skipped);
         self.is_sound(&skipped);
         self.agrees(&*log, &skipped);
+        self.read_alone(&*log, &skipped.records);
         self.begins_in_the_middle(&*log, &skipped.records);
         self.stops_at_damage(&*log, &skipped.records);
         self.checked(&skipped);
@@ -137,8 +136,7 @@ impl Case<'_> {
         let mut needed = Vec::new();
         for stretch in stretches {
             let is_between = |piece: &&Piece| (before..stretch.at).contains(&piece.at);
-            // With a mark, opening does not look for damage before the mark, and takes the rest for a torn tail, which
-            // is the end of the log.
+            // With a mark, opening does not look for damage before it, and takes the rest for a torn tail, the end.
             if stretch.next.is_none() && self.specimen.beside != Beside::Nothing {
                 continue;
             }
@@ -216,6 +214,18 @@ impl Case<'_> {
         assert!(followed.len() >= self.answer.prefix(), "{}: followed {followed:?}", what());
     }
 
+    /// A read by number returns the record, or an error at or after the damage.
+    fn read_alone(&self, log: &dyn Log, given: &[Record]) {
+        let prefix = self.answer.prefix().min(given.len());
+        for (i, record) in given.iter().enumerate() {
+            let Some(ordinal) = record.ordinal else { continue };
+            match log.read(ordinal) {
+                Ok((tag, bytes)) => assert_eq!((tag, &bytes), (record.tag, &record.bytes)),
+                Err(error) => assert!(i >= prefix, "{}: {record:?}: {error}", (self.what)()),
+            }
+        }
+    }
+
     fn same_places(&self, got: &[Record], expected: &[Record], way: &str) {
         let places =
             |records: &[Record]| -> Vec<_> { records.iter().map(|record| record.offset).collect() };
@@ -242,8 +252,7 @@ impl Case<'_> {
         }
     }
 
-    /// Forwards, a cursor returns the prefix and then an error; backwards, the records after the last damage. A torn
-    /// tail is the end.
+    /// Forwards, a cursor returns the prefix, then an error; backwards, what follows the last damage but a torn tail.
     fn stops_at_damage(&self, log: &dyn Log, given: &[Record]) {
         let (what, answer) = (self.what, self.answer);
         let is_corrupt = answer.verdict == "corrupt";

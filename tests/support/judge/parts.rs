@@ -4,9 +4,8 @@ use deedbook::Result;
 use deedbook::jobs::Split;
 use deedbook::report::VerifyReport;
 
-use crate::support::formats::specimen::Specimen;
-use crate::support::formats::subject::{At, Format, How};
 use crate::support::judge::Case;
+use crate::support::prelude::*;
 
 impl Case<'_> {
     /// In parts of the damaged log, and in parts of the log before the damage.

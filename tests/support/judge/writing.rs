@@ -1,18 +1,11 @@
 //! One damaged log, salvaged and opened for write.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
-use deedbook::storage::Storage;
-use deedbook::{ErrorKind, Mode};
-
-use crate::support::common::read_file;
-use crate::support::formats::framing::Framing;
 use crate::support::formats::oracle::Piece;
-use crate::support::formats::specimen::{Files, Specimen};
 use crate::support::formats::subject::Log;
 use crate::support::judge::Case;
+use crate::support::prelude::*;
 
 impl Case<'_> {
     /// Salvage copies every record with a correct checksum, except in a torn tail.
