@@ -1,10 +1,6 @@
 //! Damage in logs with an index, and chains in a payload longer than any index block.
 
-use crate::answers::LARGE;
-use crate::support::formats::specimen::{Beside, Specimen, besides};
-use crate::support::formats::views::{all_but, broken, plain, ways};
-use crate::support::judge::judge;
-use crate::support::judge::tally::all_passed;
+use super::*;
 
 /// A payload full of records, longer than any chain the engine once believed for the length alone.
 /// It lies below the mark, under a head claiming nearly all of it. Readers give none of the records.
@@ -28,12 +24,7 @@ fn readers_ignore_records_inside_a_long_payload() {
                 length[..4].copy_from_slice(&(was - 16).to_le_bytes());
                 space[end - 12..end].fill(0xff);
             });
-            let expected: Vec<_> = all_but(6, &[2]).iter().map(|&i| specimen.edges[i]).collect();
-            for (way, walk) in ways(format, &at) {
-                let given: Vec<_> =
-                    walk.records.iter().map(|record| record.offset as usize).collect();
-                assert_eq!(given, expected, "{}, {beside:?}, {way}", format.name());
-            }
+            ways_give(&specimen, &at, &all_but(6, &[2]));
         }
     }
 }

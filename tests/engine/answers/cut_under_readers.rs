@@ -3,8 +3,8 @@
 use deedbook::Result;
 use deedbook::wal::{Layout, Lsn, Options, Wal};
 
+use super::*;
 use crate::support::common::hooked::{Event, Hooked};
-use crate::support::prelude::*;
 
 const KNOWN: usize = 60;
 const RECORDS: usize = 160;
@@ -85,10 +85,8 @@ fn read_beside_a_cut(
     was_cut.load(Ordering::Acquire)
 }
 
-/// Kill tests next to followers found two false alarms. A writer cut the end between two reads of a
-/// reader: "segment 7 has 175 bytes, must have 512" was reported as an error of the disk. The
-/// writer also appended again before the next look at the mark: "lost acknowledged records". The
-/// reader must wait for more, or report the cut.
+/// A writer cut the end between two reads of a reader, and perhaps appended again: an error of the disk ("segment 7 has
+/// 175 bytes, must have 512"), or "lost acknowledged records". The reader must wait for more, or report the cut.
 #[test]
 fn a_cut_between_two_reads_is_no_damage() {
     let mut reached = 0;

@@ -2,40 +2,11 @@
 
 use std::sync::atomic::AtomicU8;
 
-use crate::answers::{FORMATS, LARGE};
+use super::*;
 use crate::support::common::hooked::Hooked;
-use crate::support::common::{FORCED, data};
-use crate::support::formats::book::BOOK;
-use crate::support::formats::specimen::in_memory;
-use crate::support::formats::subject::{Event, refused};
-use crate::support::formats::views::{all_but, all_give, broken};
-use crate::support::formats::wal::{SINGLE, TINY, WalFormat};
-use crate::support::prelude::*;
 
-/// A torn record, never acknowledged, held whole records in its payload, and there was damage below
-/// the mark. `cursor(Skip)` and splits of a Book, and splits of a write-ahead log, gave records
-/// nobody had appended. `verify` and `salvage` did not. The evidence was put together in seven
-/// places, and two of them left out the end of the acknowledged part.
-#[test]
-fn records_in_a_torn_payload_are_not_given() {
-    for format in FORMATS {
-        let inner: Vec<u8> = (0..4).flat_map(|i| format.framing().encode(i, &[7; 30])).collect();
-        let mut events = plain(5, 30);
-        events.push((9, [&inner[..], &[1; 400]].concat()));
-        // Opening misses the first damage and sees the second.
-        for damaged in [2, 4] {
-            let (specimen, _, at) = broken(format, &events, Beside::Open(5), |specimen, space| {
-                space[specimen.edges[damaged] + format.framing().head() + 3] ^= 1;
-                space.truncate(specimen.edges[5] + format.framing().head() + inner.len());
-            });
-            all_give(&specimen, &at, &all_but(5, &[damaged]));
-        }
-    }
-}
-
-/// Readers of a Book did not notice that a writer had cut the end and written it again. At the same
-/// length they gave a record that did not exist; at another length they raised "lost records" for a
-/// log without any loss.
+/// Readers did not notice a writer who had cut the end and appended again: at the same length the readers gave a record
+/// from nowhere, at another length an error "lost records" without any loss.
 #[test]
 fn a_reader_notices_a_rewritten_end() {
     let acknowledged = How { recovery: Recovery::Acknowledged, ..MANUAL };
@@ -85,11 +56,7 @@ fn damage_that_a_log_grew_over_is_forgotten() {
             grown_over(format, &at, &format!("{}, {beside:?}", format.name()));
         }
     }
-}
-
-/// The same for a gap between segments.
-#[test]
-fn a_reader_forgets_a_repaired_gap() {
+    // The same for a gap between segments.
     let (_, _, at) = broken(&TINY, &plain(8, 40), Beside::Nothing, |_, _| ());
     at.storage.remove(&at.path.join(format!("{:020}.wal", 3))).unwrap();
     grown_over(&TINY, &at, "a gap");
@@ -140,9 +107,8 @@ fn a_reader_keeps_raising_a_rotten_header() {
     }
 }
 
-/// A write-ahead log computed the checksum of the caller's bytes before it copied them. If another
-/// thread changed the buffer meanwhile, the log acknowledged a record with a wrong checksum. Book
-/// copied first.
+/// A write-ahead log computed the checksum of the caller's bytes before it copied them: a buffer that another thread
+/// changed meanwhile became an acknowledged record with a wrong checksum.
 #[test]
 #[allow(unsafe_code)]
 fn a_changing_buffer_becomes_no_corrupt_record() {
@@ -176,92 +142,7 @@ fn a_changing_buffer_becomes_no_corrupt_record() {
     }
 }
 
-/// `verify` listed damage out of order: damage without a record, for example a lost head marker,
-/// came after damage further on.
-#[test]
-fn verify_lists_damage_in_order() {
-    let memory = Memory::new();
-    let at = At::memory(&memory, DIR);
-    let log = TINY.options(&at, MANUAL).open(DIR, Mode::Create).unwrap();
-    let lsns: Vec<_> = (0..9).map(|i| log.append(&[i; 50]).unwrap()).collect();
-    log.sync().unwrap();
-    log.truncate_before(lsns[3]).unwrap();
-    log.close().unwrap();
-    let files = Files::of(&memory);
-    let mut space = files.space(&TINY);
-    space[lsns[6].0 as usize + 20] ^= 1;
-    let mut files = files.with_space(&TINY, &space);
-    files.bytes.remove(&Path::new(DIR).join("head")).unwrap();
-    let memory = files.restore();
-    let report = TINY.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
-    let places: Vec<_> = report.damages.iter().map(|damage| damage.offset).collect();
-    assert_eq!(places, [lsns[3].0, lsns[6].0]);
-}
-
-/// A read error during the search for the layout became "not a log".
-#[test]
-fn a_failed_read_during_open_stays_an_error() {
-    for format in FORMATS {
-        for sidecar in [true, false] {
-            let disk = Sim::new();
-            let path = format.path_in(Path::new(DIR));
-            Storage::create_dir(&disk, Path::new(DIR)).unwrap();
-            let at = At { storage: Arc::new(disk.clone()), path };
-            let log = format.create(&at, &plain(5, 300));
-            log.close().unwrap();
-            drop(log);
-            if !sidecar {
-                let beside = Path::new(DIR).join(".deedbook");
-                for dir in [beside.clone(), beside.join("wal")] {
-                    for name in Storage::list(&disk, &dir).unwrap_or_default() {
-                        let _ = Storage::remove(&disk, &dir.join(name));
-                    }
-                }
-            }
-            // With the first record damaged, the engine reads more to recognise the file.
-            let file = disk.open(&format.first_file(&at.path), Access::Write).unwrap();
-            file.write_at(&[0xff], format.framing().start() as u64 + 20).unwrap();
-            read_while_reads_fail(format, &disk, &at, 4);
-        }
-    }
-}
-
-/// The same for an error during the search for another layout: a log of another layout was "not a log".
-#[test]
-fn a_failed_read_during_layout_detection_is_reported() {
-    let disk = Sim::new();
-    disk.create_dir(Path::new(DIR)).unwrap();
-    let padded = std::fs::read(data("specC-3").join("book.log")).unwrap();
-    write_file(&disk, &Path::new(DIR).join("book.log"), &padded);
-    let at = At { storage: Arc::new(disk.clone()), path: DIR.into() };
-    assert!(read_while_reads_fail(&BOOK, &disk, &at, 3) > 0, "no read met the fault");
-}
-
-/// With each read failing in turn, a walk gives all these records, or the error of the disk. Returns the number of
-/// errors.
-fn read_while_reads_fail(format: &dyn Format, disk: &Sim, at: &At, records: usize) -> u32 {
-    let mut errors = 0;
-    for k in 1..40 {
-        let eio = What::Error(std::io::ErrorKind::Other);
-        disk.inject(Fault::once(k, eio).of(Call::Read));
-        let read = format.read(at).map(|log| log.forward(None, None, true));
-        disk.heal();
-        let what = format!("{}, read {k}: {read:?}", format.name());
-        let failed = match read {
-            Err(error) => Some(error),
-            Ok(walk) => {
-                assert!(walk.error.is_some() || walk.records.len() == records, "{what}");
-                walk.error
-            }
-        };
-        errors += u32::from(failed.is_some());
-        assert!(failed.is_none_or(|error| error.kind() == ErrorKind::Io), "{what}");
-    }
-    errors
-}
-
-/// Book left `closed` in the mark while it went on appending. After a crash, the engine would have
-/// blamed a torn record on another program.
+/// Book left `closed` in the mark while it went on appending: a crash's torn record seemed another program's.
 #[test]
 fn an_appending_writer_marks_the_log_as_open() {
     for format in FORMATS {

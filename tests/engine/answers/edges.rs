@@ -2,47 +2,9 @@
 //! opens with its story.
 
 use deedbook::LockTimeout;
-use deedbook::wal::Wal;
 
-use crate::answers::FORMATS;
-use crate::support::formats::book::{BOOK, options};
-use crate::support::formats::subject::refused;
-use crate::support::formats::views::{broken, copy_in_place, ways};
-use crate::support::prelude::*;
+use super::*;
 use arrow_array::{Array, Int64Array};
-
-/// Read backwards, a write-ahead log gave a record out of a damaged record's payload before it raised. A Book cut
-/// inside a deed with inner records gave an inner record when passing over damage.
-#[test]
-fn backward_reads_ignore_records_inside_a_damaged_record() {
-    for format in FORMATS {
-        let inner = format.framing().encode(7, b"inner");
-        let mut events = plain(2, 30);
-        events.push((5, [&b"before"[..], &inner, &inner, b"after"].concat()));
-        events.extend(plain(4, 33));
-        for beside in [Beside::Nothing, Beside::Open(7), Beside::Closed(7)] {
-            let (specimen, _, at) = broken(format, &events, beside, |specimen, space| {
-                space[specimen.edges[2] + format.framing().head() + 2] ^= 1;
-            });
-            let back = format.read(&at).unwrap().backward(None, None);
-            let places: Vec<_> = back.records.iter().map(|record| record.offset as usize).collect();
-            let expected: Vec<_> = (3..7).rev().map(|i| specimen.edges[i]).collect();
-            assert_eq!(places, expected, "{}, {beside:?}", format.name());
-            let error = back.error.expect("damage is raised");
-            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", format.name());
-        }
-        let cut = |specimen: &Specimen<'_>| {
-            specimen.edges[2] + format.framing().head() + 6 + inner.len() + 3
-        };
-        let (specimen, _, at) = broken(format, &events, Beside::Nothing, |specimen, space| {
-            space.truncate(cut(specimen));
-        });
-        for (way, walk) in ways(format, &at) {
-            let places: Vec<_> = walk.records.iter().map(|record| record.offset as usize).collect();
-            assert_eq!(places, specimen.edges[..2], "{}, {way}", format.name());
-        }
-    }
-}
 
 /// With a limit below its first record's length, a log "lost acknowledged records", and the advised
 /// repair cut all of them off. Now nothing cuts them, and the error names the limit to raise.
@@ -86,26 +48,7 @@ fn a_low_limit_removes_nothing_and_is_named() {
     }
 }
 
-/// Somebody copied the log under the writer, and its mark later. The copy reported a loss of
-/// records it never had.
-#[test]
-fn a_copy_older_than_its_mark_is_recognised() {
-    for format in FORMATS {
-        for more in [0, 9] {
-            let (_, _, at) = broken(format, &plain(6, 30), Beside::Open(6), |specimen, space| {
-                space.truncate(specimen.edges[3] + more);
-            });
-            copy_in_place(format, &at);
-            let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
-            let text = error.to_string();
-            assert!(text.contains("this copy has less than its mark says"), "{text}");
-            assert!(!text.contains("restored"), "{text}");
-        }
-    }
-}
-
-/// A log cut below its mark, at a record's edge or within a record, was given backwards as if
-/// nothing were missing.
+/// A log cut below its mark, at an edge or within a record, was given backwards as if nothing were missing.
 #[test]
 fn a_lost_end_is_raised_by_reading_backwards() {
     for format in FORMATS {
@@ -139,47 +82,6 @@ fn arrow_refuses_event_numbers_beyond_int64() {
     assert_eq!(numbers.values()[..], [first as i64]);
     assert_eq!(batches.next().unwrap().unwrap_err().kind(), ErrorKind::TooLarge);
     assert!(batches.next().is_none());
-}
-
-/// `verify` failed instead of reporting the damage: numbers beyond 2^64, and a log known by its
-/// sidecar alone, without an intact record.
-#[test]
-fn verify_tells_of_what_it_cannot_read() {
-    let framing = Framing::Book;
-    let mut bytes = framing.file_header(u64::MAX);
-    (0..2).for_each(|i| bytes.extend(framing.encode(i, b"x")));
-    let memory = Memory::new();
-    memory.create_dir(Path::new(DIR)).unwrap();
-    write_file(&memory, &Path::new(DIR).join("book.log"), &bytes);
-    let report = BOOK.verify(&At::memory(&memory, DIR), MANUAL).unwrap();
-    assert_eq!((report.verdict, report.ok()), (Verdict::Corrupt, false));
-    for format in FORMATS {
-        let (_, _, at) = broken(format, &plain(4, 40), Beside::Closed(4), |specimen, space| {
-            space[specimen.edges[0]..].fill(0xa5);
-        });
-        let report = format.verify(&at, MANUAL).unwrap();
-        let found = (report.verdict, report.records, report.lost_acknowledged);
-        assert_eq!(found, (Verdict::Corrupt, 0, true), "{}", format.name());
-    }
-}
-
-/// A writer cut the end and wrote it again under a follower on its own handle. The follower went
-/// on, and left out the records in the place of those it had given.
-#[test]
-fn a_follower_on_the_writers_handle_reports_truncation() {
-    for again in [0, 1, 2, 4] {
-        let dir = tempfile::tempdir().unwrap();
-        let wal = Wal::create(dir.path().join("log")).unwrap();
-        let lsns: Vec<_> = (0..5).map(|i| wal.append(&[i; 50]).unwrap()).collect();
-        wal.sync().unwrap();
-        let mut follow = wal.follow(None).unwrap();
-        (0..5).for_each(|_| assert!(follow.next(Duration::ZERO).unwrap().is_some()));
-        wal.truncate_from(lsns[3]).unwrap();
-        // Records of the same size begin at the offsets of the old ones.
-        (0..again).for_each(|i| assert!(wal.append(&[100 + i; 50]).is_ok()));
-        let error = follow.next(Duration::ZERO).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::OutOfRange, "{again} again: {error}");
-    }
 }
 
 /// Only the opening asked whether to go on. A walk over the rest of the log went on until its next

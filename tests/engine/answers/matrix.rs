@@ -5,16 +5,8 @@
 
 use std::cell::Cell;
 
-use crate::support::common::{event_of, events};
-use crate::support::formats::book::BOOK;
-use crate::support::formats::framing::Framing;
-use crate::support::formats::specimen::{Beside, Specimen, besides};
-use crate::support::formats::subject::{Event, Format};
+use super::*;
 use crate::support::formats::toy::TOY;
-use crate::support::formats::views::unharmed;
-use crate::support::formats::wal::{SINGLE, TINY};
-use crate::support::judge::judge;
-use crate::support::judge::tally::all_passed;
 use crate::support::report;
 
 /// The toy format has this matrix alone.
@@ -228,8 +220,7 @@ fn nested(framing: Framing) -> Vec<Event> {
 fn readers_agree_about_damage_to_nested_records() {
     for format in FORMATS {
         let judge = |specimen: &Specimen<'_>, space: &[u8], what: &dyn Fn() -> String| {
-            // The trailers of a Book tell where a damaged deed ends, and an open mark where a torn tail begins:
-            // then no inner one is given.
+            // A Book's trailers tell where a damaged deed ends, and an open mark where a torn tail begins.
             let is_cut = space.len() < specimen.space.len();
             let durable = specimen.evidence.durable;
             let tells = durable.is_some_and(|end| !is_cut || end <= specimen.edges[2]);

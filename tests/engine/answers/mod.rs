@@ -15,9 +15,36 @@ mod segments;
 mod slots;
 mod survivors;
 
-use crate::support::formats::{book, subject, wal};
+use crate::support::common::{FORCED, event_of, events};
+use crate::support::formats::book::{BOOK, options};
+use crate::support::formats::specimen::{besides, in_memory};
+use crate::support::formats::subject::{Event, Log, Record, refused};
+use crate::support::formats::views::{all_but, all_give, broken, unharmed, ways};
+use crate::support::formats::wal::{self, SINGLE, TINY, WalFormat};
+use crate::support::judge::tally::{all_passed, attempt};
+use crate::support::judge::{judge, judge_files};
+use crate::support::prelude::*;
 
 /// Every format that the suites run for.
-const FORMATS: [&dyn subject::Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
+const FORMATS: [&dyn Format; 3] = [&BOOK, &SINGLE, &TINY];
 /// The same for logs of many megabytes.
-const LARGE: [&dyn subject::Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS];
+const LARGE: [&dyn Format; 3] = [&BOOK, &SINGLE, &wal::SEGMENTS];
+
+/// The first bytes of the records.
+fn places(records: &[Record]) -> Vec<usize> {
+    records.iter().map(|record| record.offset as usize).collect()
+}
+
+/// The first bytes of the records with these numbers.
+fn edges(specimen: &Specimen<'_>, records: &[usize]) -> Vec<usize> {
+    records.iter().map(|&i| specimen.edges[i]).collect()
+}
+
+/// Every way to read a log, past damage, returns exactly the records with these numbers.
+#[track_caller]
+fn ways_give(specimen: &Specimen<'_>, at: &At, records: &[usize]) {
+    for (way, walk) in ways(specimen.format, at) {
+        let (name, beside) = (specimen.format.name(), specimen.beside);
+        assert_eq!(places(&walk.records), edges(specimen, records), "{name}, {beside:?}, {way}");
+    }
+}

@@ -4,9 +4,8 @@ use deedbook::book::Options;
 use deedbook::jobs::Split;
 use deedbook::report::VerifyReport;
 
-use crate::answers::LARGE;
+use super::*;
 use crate::support::judge::parts::share;
-use crate::support::prelude::*;
 
 /// The report of a book, and how many bytes the check read.
 fn verify(at: &At, intact: &[Split]) -> (VerifyReport, u64) {

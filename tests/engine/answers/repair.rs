@@ -1,16 +1,11 @@
 //! A repair never makes a loss invisible.
 
-use crate::answers::FORMATS;
-use crate::support::formats::subject::refused;
-use crate::support::formats::views::broken;
-use crate::support::formats::wal::{SINGLE, TINY};
-use crate::support::prelude::*;
+use super::*;
 
 const ACCEPTING: Repair = Repair { force: false, dry_run: false, accept_loss: true };
 
-/// A repair made a log "clean" after it had lost its end at a record's edge. There was nothing to cut, the repair
-/// lowered the mark, and the evidence of 2,437 acknowledged records was gone. Checking and opening must show the loss
-/// until somebody accepts it, and nothing may change the log before.
+/// A log lost its end at a record's edge. A repair lowered the mark, and the evidence of 2,437 acknowledged records was
+/// gone. The loss must show until somebody accepts it.
 #[test]
 fn a_repair_hides_no_loss_between_two_records() {
     for format in FORMATS {
@@ -20,7 +15,7 @@ fn a_repair_hides_no_loss_between_two_records() {
                     space.truncate(specimen.edges[7]);
                 });
             let what = format!("{}, {beside:?}", format.name());
-            // Whether this is an error that says so or a report is no matter here.
+            // An error is as good as a report here.
             if let Ok(report) = format.repair(&at, MANUAL) {
                 assert_eq!(report.records, 7, "{what}: {report:?}");
             }
@@ -39,9 +34,8 @@ fn a_repair_hides_no_loss_between_two_records() {
     }
 }
 
-/// An accepted loss is noted next to the log, and every later check reports it, also after appends:
-/// nothing else knows about the lost acknowledged records. An opening with the specification's
-/// recovery lowered the mark and noted nothing.
+/// An accepted loss is noted next to the log, and every later check reports it: nothing else knows about it. An opening
+/// with the specification's recovery lowered the mark and noted nothing.
 #[test]
 fn every_later_verify_reports_an_accepted_loss() {
     let spec = How { recovery: Recovery::Spec, ..MANUAL };
@@ -119,8 +113,7 @@ fn accepted_twice(format: &dyn Format, memory: &Memory, at: &At) -> Memory {
     crashed
 }
 
-/// A writer cut its end back between a repair's looks at the mark and at the log. The repair noted
-/// the writer's own cut as a loss.
+/// A writer cut its end between a repair's looks at mark and log. The repair noted the cut as a loss.
 #[test]
 fn a_repair_notes_no_truncation_as_loss() {
     for format in [&SINGLE, &TINY] {
@@ -148,26 +141,8 @@ fn a_repair_notes_no_truncation_as_loss() {
     }
 }
 
-/// A repair cut off intact records after damage, and only its report said so. Now the repair
-/// refuses unless forced, and names the way to keep the records.
-#[test]
-fn a_repair_refuses_to_remove_intact_records() {
-    for format in FORMATS {
-        for beside in [Beside::Closed(12), Beside::Open(12), Beside::Nothing] {
-            let (_, memory, at) = broken(format, &plain(12, 30), beside, |specimen, space| {
-                space[specimen.edges[4] + format.framing().head() + 3] ^= 1;
-            });
-            let before = Files::unlocked(&memory);
-            let error = format.repair(&at, MANUAL).expect_err("would cut seven records");
-            assert!(error.to_string().contains("salvage"), "{}: {error}", format.name());
-            assert!(Files::unlocked(&memory) == before, "{}: changed", format.name());
-        }
-    }
-}
-
-/// No tool recognised the saved tail: a Book's tail with 4,139 intact deeds passed for a
-/// write-ahead log, and "copied 0 records" was a success. A writer could also open the tail, and
-/// put a `.deedbook` next to it.
+/// A Book's saved tail with 4,139 intact deeds passed for a write-ahead log, and "copied 0 records" was a success. A
+/// writer could also open the tail, and put a `.deedbook` next to it.
 #[test]
 fn a_saved_end_is_salvaged_but_never_written() {
     for format in FORMATS {

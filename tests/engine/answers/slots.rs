@@ -7,22 +7,15 @@
 
 use deedbook::book::Layout;
 
-use crate::answers::grid::TAILS;
-use crate::support::common::event_of;
-use crate::support::formats::book::{BOOK, options};
-use crate::support::formats::subject::Record;
-use crate::support::formats::views::ways;
-use crate::support::judge::tally::{all_passed, attempt};
-use crate::support::prelude::*;
+use super::grid::TAILS;
+use super::*;
 
 const DEEDS_AT: usize = 8192;
-/// The bytes of each slot.
 const SLOTS: [std::ops::Range<usize>; 2] = [0..48, 4096..4144];
 /// Deeds of each batch, each batch with a header of its own.
 const BATCHES: [u64; 3] = [2, 3, 2];
 /// A log with its first batch alone: the other slot belongs to an empty log.
 const ONE_BATCH: [u64; 1] = [3];
-/// The bytes of a sector here.
 const SECTOR: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,9 +117,8 @@ impl Whole {
         Some(given)
     }
 
-    /// Without a mark, only the slots are known. A log not called corrupt gives all deeds of the
-    /// older slot. If the older slot is empty, readers give the first batch's deeds up to a cut: a
-    /// whole deed after them would be a committed event taken for none.
+    /// Without a mark, a log not called corrupt gives all deeds of the older slot; if that is empty, the first batch's
+    /// up to a cut: a whole deed after them would be a committed event taken for none.
     fn nothing_is_left_out(&self, at: &At, space: &[u8], given: &[Record], what: &str) {
         let report = BOOK.verify(at, MANUAL).unwrap();
         if self.beside != Beside::Nothing || report.verdict == Verdict::Corrupt {
@@ -178,7 +170,7 @@ impl Whole {
         &self,
         at: &At,
         given: Option<&[Record]>,
-        before: &std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>,
+        before: &BTreeMap<PathBuf, Vec<u8>>,
         memory: &Memory,
         what: &str,
     ) {
@@ -200,10 +192,6 @@ impl Whole {
         assert_eq!(all[..given.len()], *given, "{what}: appended");
         assert_eq!(all.last().map(|record| &record.bytes[..]), Some(&b"goes on"[..]), "{what}");
     }
-}
-
-fn places(records: &[Record]) -> Vec<u64> {
-    records.iter().map(|record| record.offset).collect()
 }
 
 fn in_every_state(mut break_and_judge: impl FnMut(&Whole)) {

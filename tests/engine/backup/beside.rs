@@ -1,10 +1,7 @@
 //! Backups next to a writer, which appends, rolls, drops or truncates before each call of the copy.
 
-use super::kinds::Kind;
-use super::{COPY, LOG, back_up, disk, on, read, write};
+use super::*;
 use crate::support::around::{Around, Between};
-use crate::support::plain::{read_file, write_file};
-use crate::support::prelude::*;
 
 /// Backs a log up. Its writer does one round of work before call number `at`. Returns the calls.
 fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
@@ -37,7 +34,7 @@ fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {
     let report =
         back_up(on(&sim)).unwrap_or_else(|e| panic!("{}, call {at}, once more: {e:?}", kind.name));
     assert_eq!(read(&sim, &kind, COPY).unwrap(), after, "{}, call {at}: {report:?}", kind.name);
-    kind.append(&on(&sim), Path::new(COPY))
+    (kind.append)(&on(&sim), Path::new(COPY))
         .unwrap_or_else(|e| panic!("{}, call {at}: {e:?}", kind.name));
     calls.load(Ordering::Relaxed)
 }
@@ -61,8 +58,6 @@ of_each_kind! { has_what_was_acknowledged }
 /// The end of a log is cut and written again before each call: the backup is refused or complete.
 #[test]
 fn a_backup_during_truncation_is_complete_or_refused() {
-    use deedbook::{Durability, Mode, wal};
-
     for name in ["segments", "single"] {
         let kind = Kind::named(name);
         let (mut at, mut calls, mut refused) = (1, u64::MAX, 0);

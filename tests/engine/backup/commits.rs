@@ -1,11 +1,9 @@
 //! Commits of staged records, which a backup has whole or not at all.
 
-use deedbook::book::{self, Book};
-use deedbook::wal::{self, Wal};
+use deedbook::book::Book;
+use deedbook::wal::Wal;
 
-use super::kinds::Kind;
-use super::{COPY, LOG, back_up, disk, on, read, write};
-use crate::support::prelude::*;
+use super::*;
 
 const KINDS: [&str; 4] = ["packed", "slots", "segments", "single"];
 const STAGED: [&[u8]; 3] = [b"staged 1", b"staged 2", b"staged 3"];
@@ -40,7 +38,7 @@ fn commit(storage: &Arc<dyn Storage>, kind: &Kind, app: Option<&str>) {
 
 /// How many of the staged records the backup has, and whether it knows the application.
 fn committed(storage: &Arc<dyn Storage>, kind: &Kind) -> (usize, bool) {
-    let found = kind.read(storage, Path::new(COPY)).unwrap();
+    let found = (kind.read)(storage, Path::new(COPY)).unwrap();
     let noted = match ["packed", "slots"].contains(&kind.name) {
         true => book_at(storage, COPY, Mode::Append).transactions().unwrap(),
         false => wal_at(storage, COPY, Mode::Append).transactions().unwrap(),

@@ -1,13 +1,8 @@
 //! A crash at each call of a backup, and each call failing.
 
-use deedbook::Result;
-
-use super::kinds::Kind;
-use super::{COPY, LOG, back_up, disk, on, read, write};
+use super::*;
 use crate::support::crashes::{Crash, Explorer, Plan, World, worst};
 use crate::support::harness::faulty::HONEST;
-use crate::support::prelude::*;
-use crate::support::report::of_tier;
 
 /// A log with an outdated backup.
 struct Behind {
@@ -73,8 +68,7 @@ impl Behind {
                     self.after.len()
                 ));
             }
-            self.kind
-                .append(&on(&sim), Path::new(COPY))
+            (self.kind.append)(&on(&sim), Path::new(COPY))
                 .map_err(|e| format!("{when}, written: {e:?}"))?;
         }
         Ok(())
@@ -88,7 +82,7 @@ impl World for Behind {
         // A program opens the backup for writing: the open succeeds, or is refused.
         let opened = disk.kill();
         if self.judge(disk)? {
-            match self.kind.append(&on(&opened), Path::new(COPY)) {
+            match (self.kind.append)(&on(&opened), Path::new(COPY)) {
                 Err(e) if !Kind::says_so(&e) => return Err(format!("opened for writing: {e:?}")),
                 Err(_) => {}
                 Ok(()) => {
@@ -179,12 +173,10 @@ of_each_kind! { continues_after_every_failure }
 /// A killed long copy continues from the last note of durable bytes.
 #[test]
 fn a_killed_backup_resumes_from_its_note() {
-    use deedbook::storage::sim::{Call, What};
-
     for name in ["packed", "slots", "segments", "single"] {
         let kind = Kind::named(name);
         let sim = disk();
-        (0..12).for_each(|round| kind.write_on(&on(&sim), Path::new(LOG), round % 2).unwrap());
+        (0..12).for_each(|round| (kind.write)(&on(&sim), Path::new(LOG), round % 2).unwrap());
         let whole = back_up(on(&sim.kill())).unwrap().copied_bytes;
         let killed = sim.kill();
         // Half-way: the calls of a backup of a copy of the disk show the place.

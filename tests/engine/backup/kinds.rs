@@ -12,7 +12,6 @@ use crate::support::store::events::{event, on_storage};
 
 type Disk = Arc<dyn Storage>;
 
-/// A kind of log.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub name: &'static str,
@@ -20,17 +19,16 @@ pub struct Kind {
     pub may_be_refused: bool,
     /// Whether the records lie in the order of their appends.
     pub is_ordered: bool,
-    write: fn(&Disk, &Path, u32) -> Result<()>,
-    read: fn(&Disk, &Path) -> Result<Vec<Vec<u8>>>,
-    append: fn(&Disk, &Path) -> Result<()>,
+    /// Appends to the log of an earlier round, or makes the log. Rounds also roll, drop and send old records.
+    pub write: fn(&Disk, &Path, u32) -> Result<()>,
+    /// The payloads of all records.
+    pub read: fn(&Disk, &Path) -> Result<Vec<Vec<u8>>>,
+    /// Appends a record with the payload `more`, as a program that restores the backup does.
+    pub append: fn(&Disk, &Path) -> Result<()>,
 }
 
 pub const KINDS: [Kind; 7] = [
-    Kind {
-        name: "packed",
-        write: |disk, log, round| write_book(disk, log, round, Layout::Packed),
-        ..BOOK
-    },
+    BOOK,
     Kind {
         name: "slots",
         write: |disk, log, round| write_book(disk, log, round, Layout::Slots),
@@ -38,22 +36,12 @@ pub const KINDS: [Kind; 7] = [
     },
     Kind {
         name: "segments",
-        may_be_refused: false,
-        is_ordered: true,
         write: |disk, log, round| {
             write_wal(disk, log, round, wal::Layout::Segmented { segment_bytes: 150 })
         },
-        read: read_wal,
-        append: |disk, log| of_wal(disk).open(log, Mode::Append)?.commit(b"more").map(drop),
+        ..WAL
     },
-    Kind {
-        name: "single",
-        may_be_refused: false,
-        is_ordered: true,
-        write: |disk, log, round| write_wal(disk, log, round, wal::Layout::Single),
-        read: read_wal,
-        append: |disk, log| of_wal(disk).open(log, Mode::Append)?.commit(b"more").map(drop),
-    },
+    WAL,
     Kind {
         name: "pier",
         may_be_refused: true,
@@ -96,7 +84,7 @@ pub const KINDS: [Kind; 7] = [
 ];
 
 const BOOK: Kind = Kind {
-    name: "book",
+    name: "packed",
     may_be_refused: false,
     is_ordered: true,
     write: |disk, log, round| write_book(disk, log, round, Layout::Packed),
@@ -105,6 +93,18 @@ const BOOK: Kind = Kind {
         book.iter(..)?.map(|deed| Ok(deed?.jam)).collect()
     },
     append: |disk, log| of_book(disk).open(log, Mode::Append)?.commit(0, b"more").map(drop),
+};
+
+const WAL: Kind = Kind {
+    name: "single",
+    may_be_refused: false,
+    is_ordered: true,
+    write: |disk, log, round| write_wal(disk, log, round, wal::Layout::Single),
+    read: |disk, log| {
+        let wal = of_wal(disk).open(log, Mode::Read)?;
+        wal.iter(..)?.map(|record| Ok(record?.payload)).collect()
+    },
+    append: |disk, log| of_wal(disk).open(log, Mode::Append)?.commit(b"more").map(drop),
 };
 
 impl Kind {
@@ -120,21 +120,6 @@ impl Kind {
 
     pub fn named(name: &str) -> Self {
         KINDS.into_iter().find(|kind| kind.name == name).expect("a kind of that name")
-    }
-
-    /// Appends to the log of an earlier round, or makes the log. Rounds also roll, drop and send old records.
-    pub fn write_on(&self, disk: &Disk, log: &Path, round: u32) -> Result<()> {
-        (self.write)(disk, log, round)
-    }
-
-    /// The payloads of all records.
-    pub fn read(&self, disk: &Disk, log: &Path) -> Result<Vec<Vec<u8>>> {
-        (self.read)(disk, log)
-    }
-
-    /// Append a record with the payload `more`, as a program that restores the backup does.
-    pub fn append(&self, disk: &Disk, log: &Path) -> Result<()> {
-        (self.append)(disk, log)
     }
 
     /// Whether this error of a reader means an incomplete log.
@@ -185,10 +170,6 @@ fn write_wal(disk: &Disk, log: &Path, round: u32, layout: wal::Layout) -> Result
         wal.truncate_before(lsns[0])?;
     }
     wal.close()
-}
-
-fn read_wal(disk: &Disk, log: &Path) -> Result<Vec<Vec<u8>>> {
-    of_wal(disk).open(log, Mode::Read)?.iter(..)?.map(|record| Ok(record?.payload)).collect()
 }
 
 fn write_pier(disk: &Disk, log: &Path, round: u32) -> Result<()> {

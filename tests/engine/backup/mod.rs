@@ -16,11 +16,12 @@ mod refused;
 
 use deedbook::ledger::{self, LedgerConfig};
 use deedbook::report::BackupReport;
-use deedbook::{BackupOptions, Result};
+use deedbook::{BackupOptions, Result, book, wal};
 
 use kinds::{KINDS, Kind};
 
 use crate::support::prelude::*;
+use crate::support::report::of_tier;
 
 const LOG: &str = "/here/log";
 const COPY: &str = "/there/copy";
@@ -46,12 +47,12 @@ fn back_up(storage: Arc<dyn Storage>) -> Result<BackupReport> {
 }
 
 fn write(sim: &Sim, kind: &Kind, round: u32) {
-    kind.write_on(&on(sim), Path::new(LOG), round)
+    (kind.write)(&on(sim), Path::new(LOG), round)
         .unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
 }
 
 fn read(sim: &Sim, kind: &Kind, log: &str) -> Result<Vec<Vec<u8>>> {
-    kind.read(&on(sim), Path::new(log))
+    (kind.read)(&on(sim), Path::new(log))
 }
 
 #[test]
@@ -78,7 +79,8 @@ fn the_next_backup_copies_only_new_records() {
             assert_eq!((report.copied_files, report.copied_bytes), (0, 0), "{what}");
             assert_eq!(sim.fingerprint(), before, "{}: something was written", kind.name);
         }
-        kind.append(&on(&sim), Path::new(COPY)).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
+        (kind.append)(&on(&sim), Path::new(COPY))
+            .unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
         let copy = read(&sim, &kind, COPY).unwrap();
         assert!(copy.contains(&b"more".to_vec()), "{}", kind.name);
     }

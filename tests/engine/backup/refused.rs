@@ -1,11 +1,7 @@
 //! Sources and targets that a backup refuses, and leaves unchanged.
 
-use deedbook::BackupOptions;
-
-use super::kinds::{KINDS, Kind};
-use super::{COPY, LOG, back_up, disk, on, read, write};
+use super::*;
 use crate::support::common::snapshot;
-use crate::support::prelude::*;
 
 /// A file, or all files below a directory, but those of the backup itself.
 fn files(sim: &Sim, path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -24,7 +20,22 @@ fn flip(sim: &Sim, path: &Path, at: u64) {
     file.write_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-fn to(sim: &Sim, target: &str) -> Result<deedbook::report::BackupReport, Error> {
+/// A disk with a log and its backup.
+fn backed_up(kind: &Kind) -> Sim {
+    let sim = disk();
+    write(&sim, kind, 0);
+    back_up(on(&sim)).unwrap();
+    sim
+}
+
+/// The message of a refused backup.
+fn refused(sim: &Sim, what: &str, kind: ErrorKind) -> String {
+    let error = back_up(on(sim)).expect_err(what);
+    assert_eq!(error.kind(), kind, "{what}: {error:?}");
+    error.to_string()
+}
+
+fn to(sim: &Sim, target: &str) -> Result<BackupReport> {
     BackupOptions::new().storage(on(sim)).backup(LOG, target, |_| Ok(()))
 }
 
@@ -32,9 +43,7 @@ fn to(sim: &Sim, target: &str) -> Result<deedbook::report::BackupReport, Error> 
 #[test]
 fn a_damaged_source_leaves_the_last_backup_unchanged() {
     for kind in KINDS {
-        let sim = disk();
-        write(&sim, &kind, 0);
-        back_up(on(&sim)).unwrap();
+        let sim = backed_up(&kind);
         let kept = read(&sim, &kind, COPY).unwrap();
         write(&sim, &kind, 1);
         // A byte in the middle of a payload of the new round.
@@ -52,9 +61,8 @@ fn a_damaged_source_leaves_the_last_backup_unchanged() {
         }
         assert!(damaged > 0, "{}: {:?}", kind.name, all.keys());
         for _ in 0..2 {
-            let error = back_up(on(&sim)).expect_err(kind.name);
-            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error:?}", kind.name);
-            assert!(error.to_string().contains("damaged"), "{}: {error}", kind.name);
+            let said = refused(&sim, kind.name, ErrorKind::Corrupt);
+            assert!(said.contains("damaged"), "{}: {said}", kind.name);
             let found = read(&sim, &kind, COPY).unwrap_or_else(|e| panic!("{}: {e:?}", kind.name));
             assert!(kept.iter().all(|one| found.contains(one)), "{}", kind.name);
         }
@@ -65,9 +73,7 @@ fn a_damaged_source_leaves_the_last_backup_unchanged() {
 #[test]
 fn a_damaged_target_is_refused_and_stays_unchanged() {
     for kind in KINDS.into_iter().filter(|kind| kind.name != "store") {
-        let sim = disk();
-        write(&sim, &kind, 0);
-        back_up(on(&sim)).unwrap();
+        let sim = backed_up(&kind);
         write(&sim, &kind, 1);
         let copy = files(&sim, Path::new(COPY));
         for (path, bytes) in copy {
@@ -82,10 +88,9 @@ fn a_damaged_target_is_refused_and_stays_unchanged() {
             flip(&sim, &path, at as u64 + 5);
             let before = files(&sim, Path::new("/there"));
             for _ in 0..2 {
-                let error = back_up(on(&sim)).expect_err(kind.name);
-                assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{}: {error:?}", kind.name);
+                let said = refused(&sim, kind.name, ErrorKind::InvalidArgument);
                 for part in ["is no beginning of", "One of them is damaged (verify both)"] {
-                    assert!(error.to_string().contains(part), "{}: {error}", kind.name);
+                    assert!(said.contains(part), "{}: {said}", kind.name);
                 }
                 assert_eq!(files(&sim, Path::new("/there")), before, "{}", kind.name);
             }
@@ -98,9 +103,8 @@ fn a_damaged_target_is_refused_and_stays_unchanged() {
 /// A store compares all of its files: the next backup repairs damage in the copy.
 #[test]
 fn the_next_backup_repairs_a_damaged_store_copy() {
-    let (sim, kind) = (disk(), Kind::named("store"));
-    write(&sim, &kind, 0);
-    back_up(on(&sim)).unwrap();
+    let kind = Kind::named("store");
+    let sim = backed_up(&kind);
     for (path, bytes) in files(&sim, Path::new(COPY)) {
         if path.extension().is_some_and(|ending| ending == "seg" || ending == "log") {
             flip(&sim, &path, bytes.len() as u64 / 3);
@@ -120,17 +124,11 @@ fn a_target_with_foreign_files_is_refused() {
             }
             let sim = disk();
             write(&sim, &kind, 0);
-            other.write_on(&on(&sim), Path::new(COPY), 0).unwrap();
+            (other.write)(&on(&sim), Path::new(COPY), 0).unwrap();
             let before = files(&sim, Path::new("/there"));
-            let error = back_up(on(&sim)).expect_err(kind.name);
-            assert_eq!(
-                error.kind(),
-                ErrorKind::NotALog,
-                "{} to {}: {error:?}",
-                kind.name,
-                other.name
-            );
-            assert_eq!(files(&sim, Path::new("/there")), before, "{} to {}", kind.name, other.name);
+            let what = format!("{} to {}", kind.name, other.name);
+            refused(&sim, &what, ErrorKind::NotALog);
+            assert_eq!(files(&sim, Path::new("/there")), before, "{what}");
         }
         let sim = disk();
         write(&sim, &kind, 0);
@@ -150,7 +148,7 @@ fn a_target_with_foreign_files_is_refused() {
 
 #[test]
 fn log_files_and_saved_ends_are_refused_sources() {
-    let refused = |sim: &Sim, source: &Path| {
+    let refused_source = |sim: &Sim, source: &Path| {
         let options = BackupOptions::new().storage(on(sim));
         let error = options.backup(source, COPY, |_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
@@ -160,12 +158,12 @@ fn log_files_and_saved_ends_are_refused_sources() {
     for (name, file, title) in [("packed", "book.log", "book"), ("ledger", "0-events", "ledger")] {
         let sim = disk();
         write(&sim, &Kind::named(name), 0);
-        let said = refused(&sim, &Path::new(LOG).join(file));
+        let said = refused_source(&sim, &Path::new(LOG).join(file));
         assert!(said.contains(&format!("is a file of a {title}: name its directory")), "{said}");
     }
     let (sim, saved) = (disk(), Path::new("/here/log.cut-9"));
     sim.create_new(saved, 0o600).unwrap();
-    let said = refused(&sim, saved);
+    let said = refused_source(&sim, saved);
     assert!(said.contains("is what was cut off a write-ahead log and saved"), "{said}");
 }
 
@@ -173,7 +171,7 @@ fn log_files_and_saved_ends_are_refused_sources() {
 fn an_unlistable_target_is_refused_with_its_error() {
     let sim = disk();
     write(&sim, &Kind::named("packed"), 0);
-    Kind::named("store").write_on(&on(&sim), Path::new(COPY), 0).unwrap();
+    (Kind::named("store").write)(&on(&sim), Path::new(COPY), 0).unwrap();
     let before = files(&sim, Path::new("/there"));
     let mut denied = 0;
     for at in 1.. {
@@ -195,11 +193,8 @@ fn an_unlistable_target_is_refused_with_its_error() {
 
 #[test]
 fn a_target_in_use_is_refused() {
-    use deedbook::{Mode, book};
-
-    let (sim, kind) = (disk(), Kind::named("packed"));
-    write(&sim, &kind, 0);
-    back_up(on(&sim)).unwrap();
+    let kind = Kind::named("packed");
+    let sim = backed_up(&kind);
     let options = BackupOptions::new().storage(on(&sim));
     let inner = options.backup(LOG, COPY, |_| Ok(()));
     assert!(inner.is_ok());
@@ -221,15 +216,13 @@ fn a_target_in_use_is_refused() {
 
 #[test]
 fn a_written_or_foreign_store_backup_is_refused() {
-    let (sim, kind) = (disk(), Kind::named("store"));
-    write(&sim, &kind, 0);
-    back_up(on(&sim)).unwrap();
-    kind.append(&on(&sim), Path::new(COPY)).unwrap();
-    kind.write_on(&on(&sim), Path::new(COPY), 1).unwrap();
+    let kind = Kind::named("store");
+    let sim = backed_up(&kind);
+    (kind.append)(&on(&sim), Path::new(COPY)).unwrap();
+    (kind.write)(&on(&sim), Path::new(COPY), 1).unwrap();
     let before = read(&sim, &kind, COPY).unwrap();
-    let error = back_up(on(&sim)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error:?}");
-    assert!(error.to_string().contains("is no earlier state of"), "{error}");
+    let said = refused(&sim, kind.name, ErrorKind::InvalidArgument);
+    assert!(said.contains("is no earlier state of"), "{said}");
     assert_eq!(read(&sim, &kind, COPY).unwrap(), before);
 }
 
@@ -240,9 +233,7 @@ fn a_backup_removes_only_files_of_its_kind() {
         ("store", &["data/segments/data.7.seg", "wal/x", ".manifest.json.new"][..]),
         ("ledger", &["7-events", ".0-events.new"][..]),
     ] {
-        let (sim, kind) = (disk(), Kind::named(name));
-        write(&sim, &kind, 0);
-        back_up(on(&sim)).unwrap();
+        let sim = backed_up(&Kind::named(name));
         sim.create_dir(&Path::new(COPY).join("older")).unwrap();
         let kept = ["README", "older/data.7.seg", "older/7-events", ".mine.new"];
         let there = |file: &&str| sim.open(&Path::new(COPY).join(file), Access::Read).is_ok();

@@ -1,18 +1,14 @@
 //! Logs long enough to close blocks of the index. Short histories leave the index empty, and so
 //! never test a wrong index.
 
-use crate::support::harness::files::{cut, damage};
-use crate::support::harness::{ALWAYS, Log, MANUAL, Record, Subject, views};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
     /// A repair, or an opening that cuts, cuts below blocks of the index. Leftover entries named
-    /// borders of removed records, and new records at those places could not be read by number.
+    /// borders of removed records, and new records at those places could not be read by number;
+    /// also if the writer dies before its first sync, and leaves the old index.
     a_repair_truncates_the_index_with_the_log,
-    /// Damage in the middle of a block and after it: the index still finds every record below the damage.
-    an_index_finds_what_lies_before_damage,
-    /// The index of a cut log, without a mark to vouch for it: the entries name records that are
-    /// gone.
+    /// The index of a cut log, without a mark to vouch for it: the entries name removed records.
     an_index_without_a_mark_is_not_believed,
 }
 
@@ -52,6 +48,8 @@ fn a_repair_truncates_the_index_with_the_log(subject: &Subject) {
     }
     for (damaged, at_once) in [(1, true), (1, false), (3, true), (3, false), (6, true)] {
         let (disk, records, offsets) = blocks(subject, &SIZES);
+        let index = subject.sidecar().join("index");
+        let old_index = disk.open(&index, Access::Read).map(|_| read_file(&disk, &index));
         let log = match at_once {
             // The end is lost, and the engine opens the log anyway.
             true => {
@@ -75,6 +73,12 @@ fn a_repair_truncates_the_index_with_the_log(subject: &Subject) {
             assert_eq!(expected.len(), damaged + usize::from(n) + 1);
             views::check_all(subject, &*log, &expected).unwrap();
         }
+        if let (true, false, Ok(old_index)) = (at_once, subject.counts_records, old_index) {
+            let died = disk.kill();
+            write_file(&died, &index, &old_index);
+            subject.open(&died, MANUAL).unwrap().close().unwrap();
+            views::check_all(subject, &*reader(subject, &died), &expected).unwrap();
+        }
         log.close().unwrap();
         for log in [subject.open(&disk, ALWAYS).unwrap(), reader(subject, &disk)] {
             assert_eq!(log.read_all().unwrap(), expected);
@@ -85,33 +89,6 @@ fn a_repair_truncates_the_index_with_the_log(subject: &Subject) {
 
 fn reader(subject: &Subject, disk: &Sim) -> Box<dyn Log> {
     subject.read(disk).unwrap()
-}
-
-fn an_index_finds_what_lies_before_damage(subject: &Subject) {
-    if is_too_small(subject) {
-        return;
-    }
-    let (disk, records, offsets) = blocks(subject, &SIZES);
-    for (damaged, offset) in offsets.iter().enumerate() {
-        let disk = disk.kill();
-        let next = offsets.get(damaged + 1).copied();
-        let end = next.unwrap_or_else(|| reader(subject, &disk).end().unwrap());
-        damage(subject, &disk, subject.telling_byte(*offset, end));
-        // Opening a closed log reads only the last record.
-        let log = match subject.read(&disk) {
-            Ok(log) => log,
-            Err(error) => panic!("record {damaged}: {error}"),
-        };
-        for (n, record) in records.iter().enumerate() {
-            match log.read(record.number()) {
-                Ok(got) => assert!(
-                    n != damaged && got == (record.tag, record.bytes.clone()),
-                    "{n}, {damaged} damaged"
-                ),
-                Err(error) => assert!(n >= damaged, "{n}, {damaged} damaged: {error}"),
-            }
-        }
-    }
 }
 
 fn an_index_without_a_mark_is_not_believed(subject: &Subject) {

@@ -1,8 +1,6 @@
 //! Crashes during a repair.
 
-use crate::support::harness::files::{damage, log_bytes};
-use crate::support::harness::{ALWAYS, MANUAL, Subject, states};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
     /// A crash at any step of a repair leaves the log as before, or cut with the rest saved next to it.

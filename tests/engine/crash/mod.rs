@@ -17,8 +17,13 @@ mod mutations;
 mod openers;
 mod torn;
 
+use crate::support::crashes::choices;
 use crate::support::harness;
-use harness::Subject;
+use crate::support::prelude::*;
+use harness::config::Config;
+use harness::files::{cut, damage, last_offset, log_bytes};
+use harness::history::{Moment, Run};
+use harness::{ALWAYS, Log, Record, Subject, judge, mix, states, views, worst};
 
 // Promise: power-loss, missing-data, crash-in-recovery, slots-crash, wal-power-loss, wal-recovery, wal-record-in-record, wal-truncate, wal-acknowledged.
 fn every_short_history_survives_every_crash(subject: &Subject) {

@@ -6,17 +6,12 @@
 //! the list fails the test, so somebody must explain a new sync; an outdated row fails the test, too.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use deedbook::storage::sim::{Call, Fault, What};
-use deedbook::{ErrorKind, Result};
+use deedbook::Result;
 
-use crate::support::crashes::choices;
-use crate::support::harness::config::Config;
-use crate::support::harness::history::{Moment, Run};
+use super::*;
 use crate::support::harness::mutated::{At, Kinds, Made, Mutated};
 use crate::support::harness::mutations::Outcomes;
-use crate::support::harness::{Subject, mix, views};
 use crate::support::report;
 
 for_every_subject! { every_sync_and_rename_is_needed }

@@ -2,17 +2,13 @@
 
 use std::sync::mpsc::channel;
 
-use crate::support::harness::config::Config;
-use crate::support::harness::history::Run;
-use crate::support::harness::{ALWAYS, How, Log, MANUAL, Record, Subject};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
     /// One program opens the log and reads before taking the lock; another program appends and
     /// closes in between. The first program cut off the acknowledged records of the second.
     an_overtaken_opening_keeps_the_records_of_another,
-    /// A reader that looked again believed any mark next to the log. From a foreign mark it took
-    /// another log's end for durable, or for lost.
+    /// A reader that looked again took another log's end from a foreign mark for durable, or for lost.
     readers_ignore_the_mark_of_another_log,
 }
 
@@ -75,8 +71,7 @@ fn beginnings(subject: &Subject) -> Vec<(Sim, How)> {
     beginnings
 }
 
-/// Lets another program open the log, append and perhaps close it, before call number `at`. Returns
-/// whether the opening made so many calls.
+/// Another program opens the log and appends before call number `at`. Returns whether the opening got there.
 fn overtaken(subject: &Subject, disk: &Sim, at: u64, closes: bool, how: How) -> bool {
     let exists = subject.read(&disk.kill()).is_ok();
     let (turn, turns) = channel();

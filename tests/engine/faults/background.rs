@@ -1,7 +1,6 @@
 //! The thread that syncs at intervals meets a failing disk.
 
-use crate::support::harness::{How, MANUAL, Subject, judge, states, views};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
     /// Only the background thread met the failure, and did not report it. Appends went on. Linux

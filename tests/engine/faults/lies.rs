@@ -1,9 +1,6 @@
 //! Disks that claim to have stored data they lost.
 
-use crate::support::harness::config::Config;
-use crate::support::harness::history::Run;
-use crate::support::harness::{Subject, judge, mix};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
     /// A lying disk may lose acknowledged records; then the log reports the loss or gives a prefix.

@@ -2,12 +2,9 @@
 
 use deedbook::book::{Book, Meta};
 
-use crate::support::crashes::cuts;
+use super::*;
 use crate::support::formats::book::options;
-use crate::support::harness::ALWAYS;
-use crate::support::harness::faulty::HONEST;
 use crate::support::harness::subjects::BOOK;
-use crate::support::prelude::*;
 
 fn book(disk: &Sim) -> Book {
     let at = BOOK.at(Arc::new(disk.clone()));
@@ -26,7 +23,7 @@ fn metadata_is_replaced_whole_or_not_at_all() {
             log.save_meta(&meta(1)).unwrap();
             disk.inject(Fault::once(at, kind.what(at)));
             let saved = log.save_meta(&meta(2));
-            for cut in cuts(&disk, 100) {
+            for cut in states(&disk, 100) {
                 let after = book(&cut).meta().unwrap();
                 let old = saved.is_err() && after == meta(1);
                 assert!(old || after == meta(2), "{kind:?} at {at}: {after:?}");

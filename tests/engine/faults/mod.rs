@@ -16,9 +16,11 @@ mod rollback;
 
 use crate::support::prelude::*;
 use crate::support::{harness, report};
-use harness::Subject;
 use harness::config::Config;
-use harness::faulty::{HONEST, Script};
+use harness::faulty::{HONEST, Script, expect_typed};
+use harness::files::{cut, damage, log_bytes};
+use harness::history::{Run, SECTOR_BYTES};
+use harness::{ALWAYS, Log, Record, Subject, judge, mix, states, views, worst};
 
 /// All scripts run in the first two; the other configurations run the first script.
 const CONFIGS: [&str; 7] = [

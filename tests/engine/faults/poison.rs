@@ -1,22 +1,15 @@
 //! After a failed sync, the handle refuses everything until somebody opens the log again.
 
-use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
 
-use crate::support::harness::files::damage;
-use crate::support::harness::history::SECTOR_BYTES;
-use crate::support::harness::{ALWAYS, Log, MANUAL, Subject, states, worst};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
     a_failed_sync_refuses_calls_until_reopening,
-    /// An opening cut a torn end, and the sync after the cut failed: the disk kept the torn end,
-    /// and the cache did not show it. Unless the next opening cuts again, a power cut may leave an
-    /// old, unacknowledged record after new ones.
+    /// An opening cut a torn end, and the sync after it failed: only the disk kept the torn end. Unless the next
+    /// opening cuts again, a power cut may leave an old, unacknowledged record after new ones.
     opening_repeats_a_cut_whose_sync_failed,
-    /// One failing fsync fails every waiting thread, and all later ones.
-    a_failed_sync_fails_all_eight_waiters,
     /// Linux reports a failed fsync once, here to the append under rollback. A leader with a
     /// successful fsync of its own must not acknowledge before the append has poisoned the handle.
     a_leader_waits_for_a_failing_append,
@@ -94,44 +87,6 @@ fn opening_repeats_a_cut_whose_sync_failed(subject: &Subject) {
                 assert_eq!(left, written, "seed {seed}, sync {at}");
             }
         }
-    }
-}
-
-// Promise: wal-fsync-fails.
-fn a_failed_sync_fails_all_eight_waiters(subject: &Subject) {
-    for at in 1..12 {
-        let disk = Sim::new();
-        let log = subject.open(&disk, ALWAYS).unwrap();
-        disk.inject(Fault::once(at, EIO).of(Call::Sync));
-        let work = |thread: u8| {
-            let mut synced = Vec::new();
-            for n in 0..6 {
-                let bytes = vec![8 * thread + n; 60 + 5 * usize::from(n)];
-                match log.append(u32::from(n), &bytes) {
-                    Ok(_) => synced.push(bytes),
-                    Err(error) => {
-                        // A late append has begun nothing.
-                        let late = error.kind() == ErrorKind::Poisoned;
-                        let is_no = late && error.durable() == Some(Durable::No);
-                        assert!(is_no || error.durable() == Some(Durable::Unknown), "{error}");
-                        break;
-                    }
-                }
-            }
-            synced
-        };
-        let synced: Vec<Vec<Vec<u8>>> = std::thread::scope(|scope| {
-            let work = &work;
-            let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || work(n))).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        if disk.fired() > 0 {
-            let late = log.append(0, b"late").unwrap_err();
-            assert_eq!(late.kind(), ErrorKind::Poisoned);
-        }
-        let after = subject.open(&worst(&disk), MANUAL).unwrap().read_all().unwrap();
-        let after: HashSet<_> = after.into_iter().map(|record| record.bytes).collect();
-        assert!(synced.iter().flatten().all(|bytes| after.contains(bytes)), "{at}");
     }
 }
 

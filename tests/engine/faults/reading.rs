@@ -1,17 +1,15 @@
 //! Faults while a log is read, checked or recovered.
 
-use crate::support::harness::config::Config;
-use crate::support::harness::faulty::{HONEST, expect_typed};
-use crate::support::harness::history::Run;
-use crate::support::harness::{ALWAYS, Record, Subject};
-use crate::support::prelude::*;
+use super::*;
+use crate::support::common::data;
+use crate::support::formats::subject::Walk;
+use crate::support::harness::subjects::BOOK;
 
 for_every_subject! {
     /// A read error is an error, never taken for the end.
     a_reader_gives_all_or_an_error,
     a_check_gives_the_truth_or_an_error,
-    /// Recovery of torn logs, and of truncations half done, meets faults too: an error or the same
-    /// as without.
+    /// Recovery of torn logs and half-done truncations meets faults: an error, or the same as without.
     a_recovery_that_fails_leaves_what_it_found,
     interrupted_reads_and_writes_are_repeated,
 }
@@ -29,16 +27,43 @@ fn written(subject: &Subject, steps: &str) -> (Sim, Vec<Record>) {
 // Promise: read-error, wal-read-error.
 fn a_reader_gives_all_or_an_error(subject: &Subject) {
     let (disk, records) = written(subject, "0=bL>");
+    each_read_fails(
+        &disk,
+        |disk| subject.read(disk),
+        |got| got.error.is_none() && got.records == records,
+    );
+    // Without a sidecar and with its first record damaged, the engine reads more to recognise the log.
+    for name in disk.list(&subject.sidecar()).unwrap() {
+        let _ = disk.remove(&subject.sidecar().join(name));
+    }
+    damage(subject, &disk, records[0].offset);
+    let Ok(log) = subject.read(&disk) else { return };
+    let sound = log.forward(None, None, true);
+    each_read_fails(&disk, |disk| subject.read(disk), |got| got.records == sound.records);
+}
+
+/// With each call failing in turn, a walk past damage gives what it gives otherwise, or the error of the disk. Returns
+/// the number of errors.
+fn each_read_fails(
+    disk: &Sim,
+    open: impl Fn(&Sim) -> deedbook::Result<Box<dyn Log>>,
+    is_right: impl Fn(&Walk) -> bool,
+) -> u64 {
     let (eio, eintr) = (io::ErrorKind::Other, io::ErrorKind::Interrupted);
+    let mut errors = 0;
     for what in [What::Error(eio), What::Error(eintr), What::Short] {
         for times in [1, 2, 50] {
             for at in 1.. {
                 let disk = disk.kill();
                 disk.inject(Fault { at, of: None, what, times });
-                let reader = subject.read(&disk);
-                match reader.and_then(|reader| reader.read_all()) {
-                    Ok(got) => assert_eq!(got, records, "{what:?} at {at}"),
-                    Err(error) => expect_typed(&error).unwrap(),
+                let walk =
+                    open(&disk).map_or_else(Walk::failed, |log| log.forward(None, None, true));
+                match &walk.error {
+                    Some(error) if !is_right(&walk) => {
+                        expect_typed(error).unwrap();
+                        errors += 1;
+                    }
+                    _ => assert!(is_right(&walk), "{what:?} at {at}: {walk:?}"),
                 }
                 if at > disk.calls() {
                     assert!(at > 5, "{at} calls only");
@@ -47,6 +72,18 @@ fn a_reader_gives_all_or_an_error(subject: &Subject) {
             }
         }
     }
+    errors
+}
+
+/// An error during the search for another layout: a log of another layout was "not a log".
+#[test]
+fn a_failed_read_during_layout_detection_is_reported() {
+    let disk = Sim::new();
+    disk.create_dir(Path::new("/log")).unwrap();
+    let padded = fs::read(data("specC-3").join("book.log")).unwrap();
+    write_file(&disk, Path::new("/log/book.log"), &padded);
+    let errors = each_read_fails(&disk, |disk| BOOK.read(disk), |got| got.records.len() == 3);
+    assert!(errors > 0, "no read met the fault");
 }
 
 // Promise: read-error.

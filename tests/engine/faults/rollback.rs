@@ -1,14 +1,10 @@
 //! Appends that fail half-way are rolled back as a whole, or nothing more is accepted.
 
-use crate::support::harness::faulty::HONEST;
-use crate::support::harness::files::{cut, log_bytes};
-use crate::support::harness::{ALWAYS, MANUAL, Subject, mix, states, views, worst};
-use crate::support::prelude::*;
+use super::*;
 
 for_every_subject! {
-    /// Found by the fault loop: a failed append was cut off again, but not on the disk. A power cut
-    /// brought the record back, after the caller got an error saying the record is not in the log.
-    /// In segments, the rollback also removes files made for the append, even after a gap.
+    /// A failed append was cut off again, but not on the disk: a power cut brought it back, after an error that denied
+    /// it. In segments, the rollback also removes files made for the append, even after a gap.
     a_rolled_back_append_never_comes_back,
     /// An append that cannot be cut off again leaves a handle that takes nothing more.
     an_append_that_cannot_be_rolled_back_poisons,

@@ -1,14 +1,13 @@
 //! The format that the crate finds at a path: every kind of place, with every kind of content.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use deedbook::book::{Book, Layout as BookLayout, Options as BookOptions};
 use deedbook::detect::{Kind, detect, require};
-use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::wal::{Layout, Options};
-use deedbook::{ErrorKind, Mode};
+
+use super::hostile::make;
+use crate::support::prelude::*;
 
 fn kind(path: &Path) -> Option<Kind> {
     detect(path, None).unwrap().map(|found| found.kind)
@@ -28,64 +27,56 @@ fn wal(path: PathBuf, layout: Layout) -> PathBuf {
     path
 }
 
-fn ledger(path: PathBuf) -> PathBuf {
-    let ledger = LedgerStore::new(LedgerConfig::lines(&path, "events")).unwrap();
-    ledger.append(b"{}").unwrap();
-    ledger.close().unwrap();
-    path
-}
-
 fn first_file(dir: &Path) -> PathBuf {
     let named = |path: &PathBuf| path.is_file();
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).find(named).unwrap()
 }
 
 #[test]
-fn detection_finds_piers_and_books_of_each_layout() {
+fn detection_finds_logs_of_each_kind_and_layout() {
     let top = tempfile::tempdir().unwrap();
+    let at = |name: &str| top.path().join(name);
+    deedbook::nostr::Options::new().open(at("store"), Mode::Append).unwrap().close().unwrap();
     for layout in [BookLayout::Packed, BookLayout::Slots] {
-        let path = top.path().join(format!("{layout:?}"));
         let options = BookOptions::new().layout(Some(layout));
-        options.open(&path, Mode::Append).unwrap().close().unwrap();
-        assert_eq!(kind(&path), Some(Kind::Book), "{layout:?}");
-        assert_eq!(kind(&path.join("book.log")), Some(Kind::Book), "{layout:?}");
+        options.open(at(&format!("{layout:?}")), Mode::Append).unwrap().close().unwrap();
     }
     // The layout `padded` is read only: detection looks at the name alone.
-    let padded = top.path().join("padded");
-    fs::create_dir(&padded).unwrap();
-    fs::write(padded.join("book.log"), b"KOOB").unwrap();
-    assert_eq!(kind(&padded), Some(Kind::Book));
-    let pier = top.path().join("zod");
-    let log = pier.join(".urb/log");
-    fs::create_dir_all(&log).unwrap();
-    assert_eq!(kind(&pier), None);
-    let epoch = book(log.join("0i0"));
-    assert_eq!(kind(&epoch), Some(Kind::Book));
-    assert_eq!(kind(&log), Some(Kind::Pier));
-    assert_eq!(kind(&pier), Some(Kind::Pier));
-}
-
-#[test]
-fn detection_finds_single_and_segmented_write_ahead_logs() {
-    let top = tempfile::tempdir().unwrap();
-    let file = wal(top.path().join("one.wal"), Layout::Single);
-    assert_eq!(kind(&file), Some(Kind::Wal));
-    assert!(Kind::Wal.is_at(&file));
-    let segments = wal(top.path().join("many"), Layout::Segmented { segment_bytes: 1 << 20 });
-    assert_eq!(kind(&segments), Some(Kind::Wal));
-    assert_eq!(kind(&first_file(&segments)), Some(Kind::Wal));
-    let found = Kind::Book.other_at(&segments).unwrap();
+    fs::create_dir(at("padded")).unwrap();
+    fs::write(at("padded/book.log"), b"KOOB").unwrap();
+    fs::create_dir_all(at("zod/.urb/log")).unwrap();
+    assert_eq!(kind(&at("zod")), None);
+    book(at("zod/.urb/log/0i0"));
+    wal(at("one.wal"), Layout::Single);
+    let segments = wal(at("many"), Layout::Segmented { segment_bytes: 1 << 20 });
+    make("ledger", &at("spool")).unwrap();
+    for (path, found) in [
+        (at("store"), Kind::Nostr),
+        (at("Packed"), Kind::Book),
+        (at("Packed/book.log"), Kind::Book),
+        (at("Slots"), Kind::Book),
+        (at("Slots/book.log"), Kind::Book),
+        (at("padded"), Kind::Book),
+        (at("zod/.urb/log/0i0"), Kind::Book),
+        (at("zod/.urb/log"), Kind::Pier),
+        (at("zod"), Kind::Pier),
+        (at("one.wal"), Kind::Wal),
+        (first_file(&segments), Kind::Wal),
+        (segments, Kind::Wal),
+        (first_file(&at("spool")), Kind::Ledger),
+        (at("spool"), Kind::Ledger),
+    ] {
+        assert_eq!(kind(&path), Some(found), "{path:?}");
+    }
+    assert!(Kind::Wal.is_at(at("one.wal")));
+    let found = Kind::Book.other_at(at("many")).unwrap();
     assert_eq!((found.kind, found.saved), (Kind::Wal, false));
-    assert_eq!(Kind::Wal.other_at(&segments), None);
+    assert_eq!(Kind::Wal.other_at(at("many")), None);
 }
 
 #[test]
-fn detection_finds_a_ledger_by_content_or_base() {
+fn detection_finds_an_unreadable_ledger_by_base() {
     let top = tempfile::tempdir().unwrap();
-    let spool = ledger(top.path().join("spool"));
-    let file = first_file(&spool);
-    assert_eq!(kind(&spool), Some(Kind::Ledger));
-    assert_eq!(kind(&file), Some(Kind::Ledger));
     let named = top.path().join("named");
     fs::create_dir(&named).unwrap();
     fs::write(named.join("7-events"), b"no record").unwrap();
@@ -94,14 +85,6 @@ fn detection_finds_a_ledger_by_content_or_base() {
     assert_eq!(meant.kind, Kind::Ledger);
     let told = require(&named, None).unwrap_err().to_string();
     assert!(told.contains("if it is one, name its base (events)"), "{told}");
-}
-
-#[test]
-fn detection_finds_an_event_store_by_its_segments() {
-    let top = tempfile::tempdir().unwrap();
-    let path = top.path().join("store");
-    deedbook::nostr::Options::new().open(&path, Mode::Append).unwrap().close().unwrap();
-    assert_eq!(kind(&path), Some(Kind::Nostr));
 }
 
 #[test]

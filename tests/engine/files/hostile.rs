@@ -4,30 +4,27 @@
 //! A security review found most ways out by such a matrix: links in the sidecar, FIFOs, sparse
 //! files held in memory.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;
 use std::sync::mpsc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use deedbook::book::pier::Pier;
-use deedbook::book::{self, Book};
-use deedbook::jobs::Transaction;
+use deedbook::book::{self, Book, pier::Pier};
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
+use deedbook::nostr::{self, EventStore};
 use deedbook::wal::{self, Wal};
 
+use crate::support::prelude::*;
 use crate::support::store::events::copy;
 
-const FORMATS: &[&str] = &["book", "pier", "wal", "ledger", "store"];
+pub const FORMATS: &[&str] = &["book", "pier", "wal", "ledger", "store"];
 const THINGS: [&str; 4] = ["link", "fifo", "other kind", "huge"];
 /// Time limit of all calls with one thing at one place.
 const LIMIT: Duration = Duration::from_secs(60);
 
 type Done = deedbook::Result<()>;
 
-fn spool(path: &Path) -> deedbook::Result<LedgerStore> {
+pub fn spool(path: &Path) -> deedbook::Result<LedgerStore> {
     LedgerStore::new(LedgerConfig::lines(path, "events"))
 }
 
@@ -36,7 +33,7 @@ fn of_job(job: &str) -> Transaction {
 }
 
 /// A log with something in each of its files.
-fn make(format: &str, path: &Path) -> Done {
+pub fn make(format: &str, path: &Path) -> Done {
     match format {
         "book" => {
             let log = Book::append_to(path)?;
@@ -71,7 +68,7 @@ fn make(format: &str, path: &Path) -> Done {
             fs::create_dir_all(path.join(".deedbook/quarantine")).unwrap();
             log.close()
         }
-        _ => deedbook::nostr::EventStore::append_to(path)?.close().map(drop),
+        _ => EventStore::append_to(path)?.close().map(drop),
     }
 }
 
@@ -116,7 +113,6 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
             ]
         }
         _ => {
-            use deedbook::nostr::{self, EventStore};
             let options = nostr::Options::new();
             vec![
                 EventStore::open(path).map(drop),
@@ -129,7 +125,7 @@ fn read(format: &str, path: &Path, aside: &Path) -> Vec<Done> {
 
 /// Runs every call for writing, one after the other.
 fn write(format: &str, path: &Path) -> Vec<Done> {
-    let may = |dry_run| deedbook::report::Repair { dry_run, ..deedbook::report::Repair::default() };
+    let may = |dry_run| Repair { dry_run, ..Repair::default() };
     match format {
         "book" => {
             let options = book::Options::new();
@@ -173,7 +169,7 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
                 append().and_then(|log| log.set_consumer("d", 1)),
                 append().and_then(|log| log.roll().map(drop)),
                 append().and_then(|log| log.discard_staged("left").map(drop)),
-                append().and_then(|log| log.retain(&deedbook::Retention::default()).map(drop)),
+                append().and_then(|log| log.retain(&Retention::default()).map(drop)),
             ]
         }
         "ledger" => vec![
@@ -184,7 +180,6 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
             spool(path).and_then(|log| log.reset()),
         ],
         _ => {
-            use deedbook::nostr::{self, EventStore};
             let options = nostr::Options::new();
             let append = || EventStore::append_to(path);
             vec![

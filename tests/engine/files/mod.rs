@@ -2,13 +2,12 @@
 #![cfg(unix)]
 
 mod detection;
-mod hostile;
+pub mod hostile;
 mod opener;
 
 use std::os::unix::fs::PermissionsExt;
 
 use deedbook::book::{Book, Meta, Options};
-use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::storage::LockAttempt;
 use deedbook::wal::Wal;
 
@@ -196,28 +195,13 @@ fn a_contended_file_is_not_read_into_memory() {
     assert!(matches!(Disk.lock(&path, false).unwrap(), LockAttempt::Busy(None)));
 }
 
-/// The directories of every format were open to all users. Everybody could read the index of an
-/// event store, though not the store.
+/// The directories of every format were open to all users: everybody could read an event store's index.
 #[test]
 fn new_files_have_the_modes_of_their_format() {
     let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name);
-    let book = Book::create(path("book")).unwrap();
-    book.append(1, b"x").unwrap();
-    book.save_meta(&Meta { life: Some(1), ..Meta::default() }).unwrap();
-    book.close().unwrap();
-    let wal = Wal::create(path("wal")).unwrap();
-    wal.append(b"x").unwrap();
-    wal.set_consumer("c", wal.head().unwrap()).unwrap();
-    wal.close().unwrap();
-    let pier = deedbook::book::pier::Pier::append_to(path("pier")).unwrap();
-    pier.append(1, b"x").unwrap();
-    pier.close().unwrap();
-    let spool = LedgerStore::new(LedgerConfig::lines(path("spool"), "events")).unwrap();
-    spool.append(b"x").unwrap();
-    spool.fetch(None, None).unwrap();
-    spool.close().unwrap();
-    deedbook::nostr::EventStore::create(path("store")).unwrap().close().unwrap();
+    for format in hostile::FORMATS {
+        hostile::make(format, &dir.path().join(format)).unwrap();
+    }
     let mut seen = 0;
     let mut left = vec![dir.path().to_path_buf()];
     while let Some(place) = left.pop() {

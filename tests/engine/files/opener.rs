@@ -1,11 +1,12 @@
 //! The opener of files that other programs may have replaced.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::Command;
 
-use deedbook::ErrorKind;
 use deedbook::storage::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
+
+use crate::support::prelude::*;
 
 #[test]
 fn the_opener_takes_regular_files_and_never_blocks() {

@@ -2,9 +2,7 @@
 
 use deedbook::jobs::Reach;
 
-use crate::log::{FORMATS, with_sums};
-use crate::support::formats::subject::Event;
-use crate::support::prelude::*;
+use super::*;
 
 fn at(format: &dyn Format, memory: &Memory) -> At {
     At::memory(memory, format.path_in(Path::new(DIR)))
@@ -56,8 +54,7 @@ fn a_closed_mark_vouches_for_no_foreign_append() {
     }
 }
 
-/// The reader looked at the closed mark, and at the log after the writer had written all of its
-/// first batch except the first record's head.
+/// The reader saw the closed mark, and the log with all of the first batch except the first record's head.
 #[test]
 fn readers_during_the_first_batch_find_no_damage() {
     for format in with_sums() {

@@ -1,12 +1,8 @@
 //! Bookmarks: a reader continues at its last place, in the same log only.
 
 use deedbook::jobs::{Bookmark, Reach};
-use deedbook::storage::Memory;
-use deedbook::{ErrorKind, Mode};
 
-use crate::log::{FORMATS, LARGE};
-use crate::support::formats::subject::{At, Event, Format, Log, MANUAL, Record, refused};
-use crate::support::formats::views::{WRITTEN, plain};
+use super::*;
 
 fn at() -> At {
     At::memory(&Memory::new(), "/log")
@@ -17,9 +13,11 @@ fn records(log: &dyn Log, from: &Bookmark, to: &Bookmark) -> Vec<Record> {
     parts.into_iter().flat_map(|part| part.records).collect()
 }
 
-/// Makes a closed log of these events.
-fn make(format: &dyn Format, at: &At, events: &[Event]) {
-    format.create(at, events).close().unwrap();
+/// A reader of a new closed log of these events.
+fn made(format: &dyn Format, events: &[Event]) -> Box<dyn Log> {
+    let at = at();
+    format.create(&at, events).close().unwrap();
+    format.read(&at).unwrap()
 }
 
 #[test]
@@ -27,9 +25,7 @@ fn a_step_takes_up_to_its_record_limit() {
     // Several blocks of the index, and records longer than a step of bytes.
     for (formats, count, len) in [(FORMATS, 40, 30), (LARGE, 300, 3000)] {
         for format in formats {
-            let (at, events) = (at(), plain(count, len));
-            make(format, &at, &events);
-            let log = format.read(&at).unwrap();
+            let log = made(format, &plain(count, len));
             let all = log.forward(None, None, false).records;
             for step in [1, 7, 64, count as u64, u64::MAX] {
                 let reach = Reach { records: Some(step), ..WRITTEN };
@@ -52,9 +48,7 @@ fn a_step_takes_up_to_its_record_limit() {
 #[test]
 fn a_step_takes_at_least_one_record() {
     for format in LARGE {
-        let (at, events) = (at(), plain(200, 1500));
-        make(format, &at, &events);
-        let log = format.read(&at).unwrap();
+        let log = made(format, &plain(200, 1500));
         let end = log.end().unwrap();
         let ends: Vec<_> = {
             let all = log.forward(None, None, false).records;
@@ -103,7 +97,7 @@ fn a_bookmark_continues_with_later_appends() {
 }
 
 #[test]
-fn bookmarks_stop_at_the_durable_end_by_default() {
+fn bookmarks_stop_at_their_goal_or_durable_end() {
     for format in FORMATS {
         let (at, events) = (at(), plain(20, 40));
         let writer = format.create(&at, &events[..8]);
@@ -117,36 +111,23 @@ fn bookmarks_stop_at_the_durable_end_by_default() {
             assert_eq!(written.offset, writer.end().unwrap());
             // A reader beyond the durable end stays at its place.
             assert_eq!(log.advance(&written, &Reach::default()).unwrap(), written);
+            let first = Reach { records: Some(10), ..WRITTEN };
+            let goal = log.advance(&begin, &first).unwrap();
+            let reach = Reach { to: Some(goal), ..WRITTEN };
+            for (from, to) in [(begin, goal), (goal, goal), (written, written)] {
+                assert_eq!(log.advance(&from, &reach).unwrap(), to);
+            }
         }
-    }
-}
-
-#[test]
-fn a_step_does_not_go_beyond_its_goal() {
-    for format in FORMATS {
-        let (at, events) = (at(), plain(30, 40));
-        let writer = format.create(&at, &events[..10]);
-        let begin = writer.bookmark(None).unwrap();
-        let goal = writer.advance(&begin, &WRITTEN).unwrap();
-        writer.append_batch(&events[10..]).unwrap();
-        let reach = Reach { to: Some(goal), ..WRITTEN };
-        assert_eq!(writer.advance(&begin, &reach).unwrap(), goal);
-        assert_eq!(writer.advance(&goal, &reach).unwrap(), goal);
-        let last = writer.advance(&goal, &WRITTEN).unwrap();
-        assert_eq!(writer.advance(&last, &reach).unwrap(), last);
     }
 }
 
 /// Expects this error from another log at the path, for every bookmark of the first one.
 fn refuses(format: &dyn Format, events: &[Event], other: &[Event], kind: ErrorKind) {
-    let (first, second) = (at(), at());
-    make(format, &first, events);
-    make(format, &second, other);
-    let log = format.read(&first).unwrap();
+    let log = made(format, events);
     let begin = log.bookmark(None).unwrap();
     let end = log.advance(&begin, &WRITTEN).unwrap();
     let middle = log.advance(&begin, &Reach { records: Some(11), ..WRITTEN }).unwrap();
-    let there = format.read(&second).unwrap();
+    let there = made(format, other);
     for bookmark in [middle, end] {
         let error = refused(there.advance(&bookmark, &WRITTEN), kind);
         assert!(error.to_string().contains(&bookmark.offset.to_string()), "{error}");
@@ -189,9 +170,7 @@ fn a_bookmark_tells_shorter_logs_from_other_logs() {
 #[test]
 fn a_bookmark_has_the_offset_of_its_record() {
     for format in FORMATS {
-        let (at, events) = (at(), plain(50, 40));
-        make(format, &at, &events);
-        let log = format.read(&at).unwrap();
+        let log = made(format, &plain(50, 40));
         for record in log.forward(None, None, false).records {
             let found = log.bookmark(record.ordinal).unwrap();
             assert_eq!(found.offset, record.offset);
@@ -210,7 +189,7 @@ fn a_bookmark_has_the_offset_of_its_record() {
 fn what_was_dropped_is_out_of_range() {
     let format = &crate::support::formats::wal::TINY;
     let at = at();
-    make(format, &at, &plain(60, 40));
+    format.create(&at, &plain(60, 40)).close().unwrap();
     let wal = format.options(&at, MANUAL).open(&at.path, Mode::Append).unwrap();
     let begin = wal.bookmark().unwrap();
     let kept = wal.advance(&begin, &Reach { records: Some(40), ..WRITTEN }).unwrap();

@@ -1,13 +1,10 @@
 //! The sidecar files that a salvage copies, and how a salvage keeps numbers. Tests open with their story.
 
-use std::fs;
-use std::path::Path;
-
-use deedbook::Mode;
 use deedbook::book;
-use deedbook::jobs::{Part, Transaction, TransactionId};
 use deedbook::report::SalvageReport;
 use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
+
+use crate::support::prelude::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
 
@@ -32,7 +29,7 @@ fn damage(path: &Path, layout: Layout, at: u64) {
     fs::write(file, bytes).unwrap();
 }
 
-fn sidecar(path: &Path, layout: Layout) -> std::path::PathBuf {
+fn sidecar(path: &Path, layout: Layout) -> PathBuf {
     match layout {
         Layout::Single => path.with_file_name(".deedbook").join(path.file_name().unwrap()),
         _ => path.join(".deedbook"),
@@ -67,24 +64,19 @@ fn consumers_go_with_their_records() {
         let next = |name: &str| copy.read(consumers[name]).unwrap().payload[0];
         assert_eq!(["before", "gap", "late-gap", "after", "last"].map(next), [2, 6, 6, 6, 9]);
         assert_eq!(consumers["end"], copy.end().unwrap());
-    }
-}
 
-/// The last record is lost: consumers at the lost record, or after it, continue with the next append.
-#[test]
-fn salvage_moves_consumers_of_lost_ends() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, to) = (dir.path().join("log"), dir.path().join("copy"));
-    let (wal, lsns) = ten(&path, Layout::Single);
-    wal.set_consumer("last", lsns[9]).unwrap();
-    wal.set_consumer("end", wal.end().unwrap()).unwrap();
-    wal.close().unwrap();
-    damage(&path, Layout::Single, lsns[9].0 + 20);
-    let (report, copy) = salvaged(&path, &to);
-    assert_eq!(report.moved_consumers, ["last", "end"]);
-    let end = copy.end().unwrap();
-    assert_eq!(end, lsns[9]);
-    assert!(copy.consumers().unwrap().values().all(|lsn| *lsn == end));
+        // With the last record lost, consumers at the lost record, or after it, continue with the next append.
+        let (path, to) = (dir.path().join("other"), dir.path().join("copy-of-other"));
+        let (wal, lsns) = ten(&path, layout);
+        wal.set_consumer("last", lsns[9]).unwrap();
+        wal.set_consumer("end", wal.end().unwrap()).unwrap();
+        wal.close().unwrap();
+        damage(&path, layout, lsns[9].0 + 20);
+        let (report, copy) = salvaged(&path, &to);
+        assert_eq!(report.moved_consumers, ["last", "end"]);
+        assert_eq!(copy.end().unwrap(), lsns[9]);
+        assert!(copy.consumers().unwrap().values().all(|lsn| *lsn == lsns[9]));
+    }
 }
 
 /// Unreadable files next to the log do not stop the copy of its records.

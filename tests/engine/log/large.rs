@@ -1,8 +1,6 @@
 //! Logs that are longer than the blocks, batches and chains that the code counts with.
 
-use crate::log::with_sums;
-use crate::support::formats::specimen::Beside;
-use crate::support::formats::views::{all_but, all_give, broken, plain, salvages};
+use super::*;
 
 /// A salvage copies in batches of 4 MiB.
 #[test]

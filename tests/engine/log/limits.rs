@@ -1,9 +1,6 @@
 //! Records and lengths at their limits.
 
-use crate::log::FORMATS;
-use crate::support::formats::specimen::in_memory;
-use crate::support::formats::subject::refused;
-use crate::support::prelude::*;
+use super::*;
 
 fn low(record_bytes_max: u64) -> How {
     How { record_bytes_max: Some(record_bytes_max), ..MANUAL }

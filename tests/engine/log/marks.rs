@@ -1,10 +1,7 @@
 //! Somebody may have lost a newer mark: the mark on disk is true, but may lack acknowledged
 //! records.
 
-use crate::log::{LARGE, with_sums};
-use crate::support::formats::specimen::in_memory;
-use crate::support::formats::subject::{Event, refused};
-use crate::support::prelude::*;
+use super::*;
 
 const EVENTS: usize = 40;
 const SYNCED: usize = 10;
@@ -41,26 +38,28 @@ fn without_newest(files: &Files) -> Files {
     files
 }
 
-/// Both the newer slot of the mark and one bit of an acknowledged record were damaged. The other
-/// slot passed for an open mark: opening cut the intact records after the damage as a torn end, and
-/// skipping, `verify` and `salvage` left them out.
+/// The same with one bit of a record changed, its log, and the changed bytes.
+fn with_a_changed_bit(format: &dyn Format, files: Files, record: usize) -> (Memory, At, Vec<u8>) {
+    let mut space = files.space(format);
+    let begin = format.framing().file_header(format.first_ordinal()).len();
+    let size = format.framing().around() + 30;
+    space[begin + record * size + size / 2] ^= 1;
+    let memory = files.with_space(format, &space).restore();
+    let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+    (memory, at, space)
+}
+
+/// The newer slot of the mark and one bit of an acknowledged record were damaged. The other slot passed for an open
+/// mark: opening cut the intact records after the damage, and readers left them out.
 #[test]
 fn records_after_an_older_mark_are_not_cut() {
     for format in with_sums() {
-        let (files, name) = (died(format, MANUAL), format.name());
-        let mut files = without_newest(&files);
-        let mut space = files.space(format);
+        let (files, name) = (without_newest(&died(format, MANUAL)), format.name());
         let damaged = EVENTS - 7;
-        let whole = events();
-        let begin = format.framing().file_header(format.first_ordinal()).len();
-        let size = format.framing().around() + 30;
-        space[begin + damaged * size + size / 2] ^= 1;
-        files = files.with_space(format, &space);
-        let memory = files.restore();
-        let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+        let (memory, at, space) = with_a_changed_bit(format, files, damaged);
         refused(format.open(&at, Mode::Append, MANUAL).map(drop), ErrorKind::Corrupt);
         assert!(Files::of(&memory).space(format) == space, "{name}");
-        let mut intact = whole.clone();
+        let mut intact = events();
         intact.remove(damaged);
         intact.iter_mut().filter(|_| !format.framing().is_book()).for_each(|event| event.0 = 0);
         let reader = format.read(&at).unwrap();
@@ -95,11 +94,11 @@ fn opening_removes_torn_ends_after_an_older_mark() {
 fn a_possibly_outdated_mark_removes_no_record() {
     for format in LARGE {
         let how = How { recovery: Recovery::Acknowledged, ..MANUAL };
-        for (files, there) in [(died(format, how), 40), (without_newest(&died(format, how)), 40)] {
+        for files in [died(format, how), without_newest(&died(format, how))] {
             let memory = files.restore();
             let at = At::memory(&memory, format.path_in(Path::new(DIR)));
             let log = format.open(&at, Mode::Append, how).unwrap();
-            assert_eq!(log.len().unwrap(), there, "{}", format.name());
+            assert_eq!(log.len().unwrap(), 40, "{}", format.name());
         }
     }
 }
@@ -115,13 +114,7 @@ fn a_log_closed_with_durability_none_is_complete() {
         events().iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
         log.close().unwrap();
         let name = format.name();
-        let files = Files::of(&memory);
-        let mut space = files.space(format);
-        let begin = format.framing().file_header(format.first_ordinal()).len();
-        let size = format.framing().around() + 30;
-        space[begin + 10 * size + size / 2] ^= 1;
-        let memory = files.with_space(format, &space).restore();
-        let at = At::memory(&memory, format.path_in(Path::new(DIR)));
+        let (memory, at, space) = with_a_changed_bit(format, Files::of(&memory), 10);
         let checked = format.verify(&at, MANUAL).unwrap();
         assert_eq!((checked.verdict, checked.records), (Verdict::Corrupt, 39), "{name}");
         for how in [none, MANUAL] {

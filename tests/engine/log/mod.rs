@@ -17,23 +17,24 @@ mod places;
 mod properties;
 mod sidecar;
 
-use crate::support::common;
-use crate::support::formats::{book, framing, specimen, subject, wal};
+use crate::support::common::{self, event_of, in_role};
+use crate::support::formats::specimen::in_memory;
+use crate::support::formats::subject::{Event, Log, Record, refused};
+use crate::support::formats::views::{WRITTEN, all_but, all_give, broken, salvages};
+use crate::support::formats::{book, wal};
+use crate::support::prelude::*;
 
-/// Every format of the suites.
-const FORMATS: [&dyn subject::Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::TINY, &book::SLOTS];
+const FORMATS: [&dyn Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::TINY, &book::SLOTS];
 /// The same for logs of many megabytes.
-const LARGE: [&dyn subject::Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS, &book::SLOTS];
+const LARGE: [&dyn Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS, &book::SLOTS];
 
-/// Formats with a checksum for each record. The layout `slots` has one for a batch, so readers may
-/// miss a changed byte, and a missing part costs the whole batch, back to the last sync.
-/// `tests/book/slots` and `tests/engine/answers/slots.rs` judge `slots`.
-fn with_sums() -> impl Iterator<Item = &'static dyn subject::Format> {
-    LARGE.into_iter().filter(|format| format.framing() != framing::Framing::Slots)
+/// Formats with a checksum for each record. `slots` has one for a batch, so readers may miss a changed byte, and a
+/// missing part costs the batch: `tests/book/slots` and `tests/engine/answers/slots.rs` judge it.
+fn with_sums() -> impl Iterator<Item = &'static dyn Format> {
+    LARGE.into_iter().filter(|format| format.framing() != Framing::Slots)
 }
 
-/// The format with a name.
-fn format_named(name: &str) -> &'static dyn subject::Format {
+fn format_named(name: &str) -> &'static dyn Format {
     LARGE.into_iter().find(|format| format.name() == name).expect("a format of these suites")
 }
 
@@ -43,7 +44,7 @@ fn format_named(name: &str) -> &'static dyn subject::Format {
 fn child() {
     let Some((role, path)) = common::role() else { return };
     let (role, name) = role.split_once(':').unwrap();
-    let (format, at) = (format_named(name), subject::At::disk(path));
+    let (format, at) = (format_named(name), At::disk(path));
     match role {
         "fork" => live::fork(format, &at),
         "orphan" => live::orphan(format, &at),

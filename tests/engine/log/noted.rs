@@ -3,20 +3,16 @@
 //! A newcomer damaged a log in its middle. `verify` named the place, and the next opening for writing went on: opening
 //! does not read the bytes below the mark. The damage came to light again months later.
 
-use deedbook::{book, wal};
-
-use crate::log::{LARGE, with_sums};
-use crate::support::common::event_of;
-use crate::support::formats::subject::refused;
-use crate::support::prelude::*;
+use super::*;
 
 /// A closed log of 300 records, and its files with a changed byte in the tenth record.
-fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory) {
+fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory, At) {
     let events: Vec<_> = (0..300).map(|i| event_of(i, 400)).collect();
     let specimen = Specimen::new(format, &events, Beside::Closed(events.len()));
     let memory = specimen.files.restore();
     flip(&specimen, &memory);
-    (specimen, memory)
+    let at = At::memory(&memory, specimen.path());
+    (specimen, memory, at)
 }
 
 /// Changes a byte of the tenth record's payload, or changes the byte back.
@@ -36,9 +32,14 @@ fn flip(specimen: &Specimen<'_>, memory: &Memory) {
 #[test]
 fn known_damage_refuses_an_open_for_writing() {
     for format in with_sums() {
-        let (specimen, memory) = damaged(format);
-        let at = At::memory(&memory, specimen.path());
+        let (specimen, memory, at) = damaged(format);
         format.open(&at, Mode::Append, MANUAL).unwrap().close().unwrap();
+
+        // A check puts nothing next to another program's log; its opening sees the damage itself.
+        let bare = Files::of(&memory).without_sidecar().restore();
+        let report = format.verify_rest(&At::memory(&bare, specimen.path()), MANUAL, &[]).unwrap();
+        assert!(!report.ok() && !report.noted);
+        assert!(!bare.is_dir(&format.sidecar(&at.path)), "{}", format.name());
 
         let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
         assert!(report.noted && !report.ok(), "{}: {report:?}", format.name());
@@ -61,8 +62,7 @@ fn known_damage_refuses_an_open_for_writing() {
 #[test]
 fn a_repair_ends_the_refusal() {
     for format in with_sums() {
-        let (specimen, memory) = damaged(format);
-        let at = At::memory(&memory, specimen.path());
+        let (_, _, at) = damaged(format);
         assert!(format.verify_rest(&at, MANUAL, &[]).unwrap().noted);
         // Intact records lie after the damage: only a forced repair removes them.
         format.repair(&at, MANUAL).unwrap_err();
@@ -97,24 +97,10 @@ fn a_rotten_block_is_noted() {
     slots.open(&at, Mode::Append, MANUAL).unwrap();
 }
 
-/// A check puts nothing next to another program's log, and opening needs no note of damage it sees itself.
-#[test]
-fn only_what_opening_does_not_see_is_noted() {
-    for format in with_sums() {
-        let (specimen, memory) = damaged(format);
-        let bare = Files::of(&memory).without_sidecar().restore();
-        let at = At::memory(&bare, specimen.path());
-        let report = format.verify_rest(&at, MANUAL, &[]).unwrap();
-        assert!(!report.ok() && !report.noted);
-        assert!(!bare.is_dir(&format.sidecar(&at.path)), "{}", format.name());
-    }
-}
-
 #[test]
 fn a_damaged_note_refuses_and_names_itself() {
     for format in with_sums() {
-        let (specimen, memory) = damaged(format);
-        let at = At::memory(&memory, specimen.path());
+        let (specimen, memory, at) = damaged(format);
         assert!(format.verify_rest(&at, MANUAL, &[]).unwrap().noted);
         let note = format.sidecar(&at.path).join("damage");
         let mut bytes = read_file(&memory, &note);
@@ -132,19 +118,10 @@ fn a_damaged_note_refuses_and_names_itself() {
 #[test]
 fn opening_reads_all_on_request() {
     for format in with_sums() {
-        let (specimen, memory) = damaged(format);
-        let open = |mode| {
-            let (storage, path) = (std::sync::Arc::new(memory.clone()), specimen.path());
-            match format.name().starts_with("book") {
-                true => {
-                    let options = book::Options::new().storage(storage).check_all(true);
-                    options.open(path, mode).map(drop)
-                }
-                false => {
-                    let options = wal::Options::new().storage(storage).check_all(true);
-                    options.open(path, mode).map(drop)
-                }
-            }
+        let (specimen, memory, at) = damaged(format);
+        let open = |mode| match format.framing().is_book() {
+            true => book::options(&at, MANUAL).check_all(true).open(&at.path, mode).map(drop),
+            false => wal::ANY.options(&at, MANUAL).check_all(true).open(&at.path, mode).map(drop),
         };
         for mode in [Mode::Read, Mode::Append] {
             refused(open(mode), ErrorKind::Corrupt);
@@ -156,6 +133,6 @@ fn opening_reads_all_on_request() {
     }
     let memory = Memory::new();
     memory.create_dir(Path::new(DIR)).unwrap();
-    let options = book::Options::new().storage(std::sync::Arc::new(memory)).check_all(true);
+    let options = book::options(&At::memory(&memory, DIR), MANUAL).check_all(true);
     options.open("/log/new", Mode::Create).unwrap();
 }

@@ -1,13 +1,13 @@
 //! An opening opens each of the log's files once.
 
-use deedbook::{book, ledger};
+use deedbook::book::Options;
+use deedbook::ledger;
 
 use crate::support::around::{Around, Between};
 use crate::support::common::watched::Watched;
 use crate::support::formats::toy::TOY;
-use crate::support::prelude::*;
 
-use super::FORMATS;
+use super::*;
 
 /// How often each file was opened.
 #[derive(Clone, Default)]
@@ -35,7 +35,7 @@ fn counting() -> Around<Opened> {
 /// A closed log, a log whose writer was killed, and an empty log; by the path of the log and of its file.
 #[test]
 fn opening_a_log_opens_each_file_once() {
-    let toy: &dyn crate::support::formats::subject::Format = &TOY;
+    let toy: &dyn Format = &TOY;
     for format in FORMATS.into_iter().chain([toy]) {
         for (events, closes) in [(5, true), (5, false), (0, true)] {
             let disk = counting();
@@ -97,9 +97,9 @@ fn a_file_of_a_ledger_is_opened_once() {
 fn a_book_without_sidecar_is_read_once() {
     let dir = tempfile::tempdir().unwrap();
     let calls_of = |mode: Mode| {
-        let _ = std::fs::remove_dir_all(dir.path().join(".deedbook"));
+        let _ = fs::remove_dir_all(dir.path().join(".deedbook"));
         let disk = Watched::idle();
-        let options = book::Options::new().storage(Arc::new(disk.clone()));
+        let options = Options::new().storage(Arc::new(disk.clone()));
         let book = options.open(dir.path(), mode).unwrap();
         let calls = disk.calls();
         assert_eq!(book.len().unwrap(), 64);
@@ -107,7 +107,7 @@ fn a_book_without_sidecar_is_read_once() {
         calls
     };
     let book =
-        book::Options::new().durability(Durability::Manual).open(dir.path(), Mode::Create).unwrap();
+        Options::new().durability(Durability::Manual).open(dir.path(), Mode::Create).unwrap();
     for _ in 0..64 {
         book.append(1, &[7; 256 << 10]).unwrap();
     }

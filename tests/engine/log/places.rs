@@ -3,11 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use crate::log::{FORMATS, LARGE};
+use super::*;
 use crate::support::common::places::{KINDS, Mounted, is_root, mount, put_instead};
-use crate::support::common::{in_role, quickly, snapshot};
-use crate::support::formats::subject::refused;
-use crate::support::prelude::*;
+use crate::support::common::{quickly, snapshot};
+use crate::support::skip::skipped;
 
 /// A closed log of three records below a directory.
 fn make(format: &dyn Format, dir: &Path) -> At {
@@ -22,14 +21,14 @@ fn with_each(
     replaced: impl Fn(&dyn Format, &At) -> PathBuf,
     judge: impl Fn(&'static str, &'static dyn Format, At),
 ) {
-    let mut skipped = Vec::new();
+    let mut not_made = Vec::new();
     for (format, kind) in LARGE.into_iter().flat_map(|format| KINDS.map(|kind| (format, kind))) {
         let dir = tempfile::tempdir().unwrap();
         let log = make(format, &dir.path().join("log"));
         let other = make(format, &dir.path().join("other"));
         let target = replaced(format, &log);
         if !put_instead(kind, &target, &replaced(format, &other)) {
-            skipped.push(kind);
+            not_made.push(kind);
             continue;
         }
         let elsewhere = dir.path().join("other");
@@ -41,8 +40,8 @@ fn with_each(
             "{kind}: something was written through the link"
         );
     }
-    if !skipped.is_empty() {
-        crate::support::common::skip::skipped(&format!("could not make {skipped:?} here"));
+    if !not_made.is_empty() {
+        skipped(&format!("could not make {not_made:?} here"));
     }
 }
 
@@ -263,9 +262,7 @@ fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
 #[test]
 fn a_read_only_directory_refuses_only_writers() {
     if is_root() {
-        crate::support::common::skip::skipped(
-            "root may write anywhere; see the read-only file system",
-        );
+        skipped("root may write anywhere; see the read-only file system");
         return;
     }
     for format in LARGE {
@@ -296,14 +293,14 @@ fn a_read_only_file_system_refuses_only_writers() {
     for format in LARGE {
         let dir = tempfile::tempdir().unwrap();
         if !is_root() || !mount("size=4m", dir.path()) {
-            crate::support::common::skip::skipped("needs root and mount");
+            skipped("needs root and mount");
             return;
         }
         let _mounted = Mounted(dir.path().into());
         let path = dir.path().join("log");
         let at = make(format, &path);
         if !mount("remount,ro", dir.path()) {
-            crate::support::common::skip::skipped("cannot remount");
+            skipped("cannot remount");
             return;
         }
         judge_read_only(format, &at, &path);

@@ -3,64 +3,13 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::log::{FORMATS, LARGE};
-use crate::support::common::event_of;
-use crate::support::formats::specimen::in_memory;
-use crate::support::formats::subject::{Event, Log, Record};
-use crate::support::prelude::*;
+use super::*;
 
 /// `DEEDBOOK_CASES=100` tries a hundred times as many.
 fn config(cases: u32) -> ProptestConfig {
     let times = std::env::var("DEEDBOOK_CASES").ok().and_then(|text| text.parse().ok());
     let cases = cases * times.unwrap_or(1);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Append(Event),
-    Batch(Vec<Event>),
-    Commit(Event),
-    Sync,
-    Close,
-    Drop,
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    let record = |framing: Framing| move |bytes: Vec<u8>| framing.encode(3, &bytes);
-    let payload = prop_oneof![
-        8 => vec(any::<u8>(), 0..40),
-        2 => vec(any::<u8>(), 0..2000),
-        1 => (0usize..70_000).prop_map(|len| vec![0; len]),
-        1 => vec(any::<u8>(), 0..60).prop_map(record(Framing::Book)),
-        1 => vec(any::<u8>(), 0..60).prop_map(record(Framing::Wal)),
-    ];
-    (any::<u32>(), payload)
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        5 => event().prop_map(Step::Append),
-        3 => vec(event(), 0..8).prop_map(Step::Batch),
-        1 => event().prop_map(Step::Commit),
-        2 => Just(Step::Sync),
-        2 => Just(Step::Close),
-        1 => Just(Step::Drop),
-    ]
-}
-
-fn durability() -> impl Strategy<Value = Durability> {
-    prop_oneof![
-        Just(Durability::Always),
-        Just(Durability::Manual),
-        Just(Durability::None),
-        (1u64..5000).prop_map(Durability::Bytes),
-        Just(Durability::Interval(Duration::from_millis(1))),
-    ]
-}
-
-fn format() -> impl Strategy<Value = &'static dyn Format> {
-    prop::sample::select(&FORMATS[..])
 }
 
 impl std::fmt::Debug for dyn Format {
@@ -71,60 +20,21 @@ impl std::fmt::Debug for dyn Format {
 
 /// The records of a log with these events, as every way of reading gives them.
 fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
-    let (mut ordinal, mut offset) = (format.first_ordinal(), format.framing().start() as u64);
-    let mut records = Vec::new();
-    for (tag, bytes) in events {
-        let tag = if format.framing().is_book() { *tag } else { 0 };
-        records.push(Record { ordinal: Some(ordinal), offset, tag, bytes: bytes.clone() });
-        ordinal = format.ordinal_after(ordinal, bytes.len());
-        offset += (format.framing().around() + bytes.len()) as u64;
-    }
-    records
+    events.iter().fold(Vec::new(), |mut records, (tag, bytes)| {
+        records.push(format.record_after(records.last(), format.first_ordinal(), *tag, bytes));
+        records
+    })
 }
 
 /// The ordinal of record `i`, or of the next append.
 fn ordinal(format: &dyn Format, records: &[Record], i: usize) -> u64 {
-    match (records.get(i), records.last()) {
-        (Some(record), _) => record.ordinal.unwrap(),
-        (None, Some(last)) => format.ordinal_after(last.ordinal.unwrap(), last.bytes.len()),
-        (None, None) => format.first_ordinal(),
-    }
-}
-
-/// Does the steps, closes the log, and returns the expected events.
-fn perform(format: &dyn Format, at: &At, durability: Durability, steps: &[Step]) -> Vec<Event> {
-    let how = How { durability, ..MANUAL };
-    let (mut model, mut open): (Vec<Event>, Option<Box<dyn Log>>) = (Vec::new(), None);
-    for step in steps {
-        let log = open.take().unwrap_or_else(|| format.open(at, Mode::Append, how).unwrap());
-        let next = ordinal(format, &numbered(format, &model), model.len());
-        match step {
-            Step::Append((tag, bytes)) => assert_eq!(log.append(*tag, bytes).unwrap(), next),
-            Step::Commit((tag, bytes)) => {
-                assert_eq!(log.commit(*tag, bytes).unwrap(), next);
-                let end = format.ordinal_after(next, bytes.len());
-                assert_eq!(log.durable().unwrap(), Some(end));
-            }
-            Step::Batch(events) => assert_eq!(log.append_batch(events).unwrap(), next),
-            Step::Sync => log.sync().unwrap(),
-            Step::Close | Step::Drop => {}
-        }
-        match step {
-            Step::Append(event) | Step::Commit(event) => model.push(event.clone()),
-            Step::Batch(events) => model.extend(events.iter().cloned()),
-            _ => {}
-        }
-        assert_eq!(log.len().unwrap(), model.len() as u64);
-        match step {
-            Step::Close => log.close().unwrap(),
-            // A background thread may hold the lock a moment longer, so a drop would race with it.
-            Step::Drop if !matches!(durability, Durability::Interval(_)) => drop(log),
-            _ => open = Some(log),
-        }
-    }
-    let log = open.unwrap_or_else(|| format.open(at, Mode::Append, how).unwrap());
-    log.close().unwrap();
-    model
+    records.get(i).map_or_else(
+        || {
+            let after = |last: &Record| format.ordinal_after(last.number(), last.bytes.len());
+            records.last().map_or(format.first_ordinal(), after)
+        },
+        Record::number,
+    )
 }
 
 /// Every way of reading gives the model, or the requested part.
@@ -174,11 +84,15 @@ proptest! {
     ) {
         let (memory, at) = in_memory(format);
         let model: Vec<_> = (0..count as u64).map(|i| event_of(i, longest)).collect();
-        let steps: Vec<_> = model.iter().enumerate().flat_map(|(i, event)| {
-            let close = closes.contains(&i).then_some(Step::Close);
-            std::iter::once(Step::Append(event.clone())).chain(close)
-        }).collect();
-        prop_assert!(perform(format, &at, Durability::Manual, &steps) == model);
+        let mut log = format.create(&at, &[]);
+        for (i, (tag, bytes)) in model.iter().enumerate() {
+            log.append(*tag, bytes).unwrap();
+            if closes.contains(&i) {
+                log.close().unwrap();
+                log = format.open(&at, Mode::Append, MANUAL).unwrap();
+            }
+        }
+        log.close().unwrap();
         for name in lost {
             let _ = memory.remove(&format.sidecar(&at.path).join(name));
         }
@@ -189,9 +103,8 @@ proptest! {
         }
     }
 
-    /// A part ended at the last border within reach of `split_bytes`, so blocks just over half as
-    /// long made nearly twice as many parts as requested. With a known border at or after the
-    /// wanted end, the rest became a part for every block: 214 instead of 1.
+    /// Blocks just over half as long as a part made nearly twice as many parts as requested. With a known border at or
+    /// after the wanted end, the rest became a part for every block: 214 instead of 1.
     #[test]
     fn ranges_split_into_no_more_parts_than_requested(
         format in prop::sample::select(&LARGE[..]),
@@ -209,7 +122,9 @@ proptest! {
         let (memory, at) = in_memory(format);
         let event = |i: u64| if same { (1, vec![7; longest as usize]) } else { event_of(i, longest) };
         let model: Vec<_> = (0..count as u64).map(event).collect();
-        perform(format, &at, Durability::Manual, &[Step::Batch(model.clone())]);
+        let log = format.create(&at, &[]);
+        log.append_batch(&model).unwrap();
+        log.close().unwrap();
         if !closed {
             let _ = memory.remove(&format.sidecar(&at.path).join("mark"));
         }
@@ -226,27 +141,5 @@ proptest! {
             let most = bytes / split_bytes + 2;
             prop_assert!(parts <= most, "{parts} parts of {bytes} bytes by {split_bytes}");
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(config(30))]
-
-    #[test]
-    fn a_real_disk_gives_back_every_history(
-        format in format(),
-        steps in vec(step(), 1..15),
-        durability in durability(),
-        range in (0usize..60, 0usize..60),
-    ) {
-        let dir = tempfile::tempdir().unwrap();
-        let at = At::disk(format.path_in(&dir.path().join("log")));
-        std::fs::create_dir(dir.path().join("log")).unwrap();
-        let model = perform(format, &at, durability, &steps);
-        for mode in [Mode::Read, Mode::Append] {
-            let log = format.open(&at, mode, MANUAL).unwrap();
-            assert_reads(format, &*log, &model, range, 1 << 14);
-        }
-        prop_assert!(format.verify(&at, MANUAL).unwrap().ok());
     }
 }

@@ -1,10 +1,6 @@
 //! Stale, damaged, foreign or missing marks and indexes: advisory, and never ahead of the log.
 
-use crate::log::{LARGE, with_sums};
-use crate::support::common::event_of;
-use crate::support::formats::specimen::in_memory;
-use crate::support::formats::subject::{Event, refused};
-use crate::support::prelude::*;
+use super::*;
 
 /// Enough for several blocks of the index.
 fn many() -> Vec<Event> {
@@ -139,40 +135,6 @@ fn a_foreign_mark_with_matching_borders_is_ignored() {
     }
 }
 
-/// The log is cut at a record's edge below the mark: nothing is damaged, and records are missing.
-/// Also in a log that began with a batch: the mark knows the log by its first record.
-#[test]
-fn a_mark_ahead_of_its_log_reports_loss() {
-    for format in LARGE {
-        for by_batch in [false, true] {
-            let (memory, at) = in_memory(format);
-            let path = at.path.clone();
-            let events: Vec<_> = (0..12).map(|i| event_of(i, 90)).collect();
-            let log = format.create(&at, if by_batch { &[] } else { &events });
-            if by_batch {
-                log.append_batch(&events).unwrap();
-            }
-            log.close().unwrap();
-            let specimen = closed(format, &events);
-            for left in 0..12 {
-                let cut = &specimen.space[..specimen.edges[left]];
-                let memory = Files::of(&memory).with_space(format, cut).restore();
-                let at = At::memory(&memory, &path);
-                let before = Files::unlocked(&memory);
-                let what = format!("{}, {by_batch}, {left} left", format.name());
-                let error = refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::LostRecords);
-                assert!(error.offset().is_some(), "{what}: {error}");
-                assert!(Files::unlocked(&memory) == before, "{what}: changed");
-                let report = format.verify(&at, MANUAL).unwrap();
-                let found = (report.records, report.lost_acknowledged, report.verdict);
-                assert_eq!(found, (left as u64, true, Verdict::Corrupt), "{what}");
-                let walk = format.read(&at).unwrap().forward(None, None, false);
-                assert_eq!((walk.records.len(), walk.error.is_some()), (left, true), "{what}");
-            }
-        }
-    }
-}
-
 /// A Book without its file, but with its mark, was "missing" to readers and `verify`.
 // Promise: log-removed.
 #[test]
@@ -206,87 +168,10 @@ fn opening_recreates_no_removed_log_with_a_mark() {
     }
 }
 
-/// Reads by number, by splits and both ways give exactly the appended records.
-fn assert_reads(format: &dyn Format, at: &At, events: &[Event], what: &str) {
-    let log = format.read(at).unwrap();
-    let walk = log.forward(None, None, false);
-    assert!(walk.error.is_none(), "{what}: {:?}", walk.error);
-    let bytes = walk.records.iter().map(|record| &record.bytes);
-    assert!(bytes.eq(events.iter().map(|(_, bytes)| bytes)), "{what}: other records");
-    for record in &walk.records {
-        let ordinal = record.ordinal.unwrap();
-        assert!(log.read(ordinal).unwrap().1 == record.bytes, "{what}: {record:?}");
-    }
-    let parts = log.splits(1, None, None, false).unwrap();
-    let joined: Vec<_> = parts.into_iter().flat_map(|part| part.records).collect();
-    assert!(joined == walk.records, "{what}: splits");
-    let mut back = log.backward(None, None).records;
-    back.reverse();
-    assert!(back == walk.records, "{what}: backwards");
-    let middle = walk.records[events.len() / 2].ordinal;
-    assert!(log.forward(middle, None, false).records == walk.records[events.len() / 2..], "{what}");
-}
-
-/// Blocks of the index that ended in the cut range of a recovery were kept: readers searched for
-/// new records at the places of the old ones.
-#[test]
-fn an_index_keeps_no_block_removed_by_recovery() {
-    let how = |recovery| How { recovery, ..MANUAL };
-    for format in with_sums() {
-        // Back to the mark, to an end after the mark, and to damage below the mark, within the index.
-        for (recovery, synced, kept) in [
-            (Recovery::Acknowledged, 150, 150),
-            (Recovery::Valid, 150, 260),
-            (Recovery::Spec, 300, 120),
-        ] {
-            let (how, events) = (how(recovery), plain(300, 1_500));
-            let specimen = Specimen::with(format, how, &events, Beside::Open(synced));
-            let mut space = specimen.space[..specimen.edges[260] + 5].to_vec();
-            if recovery == Recovery::Spec {
-                space[specimen.edges[kept] + format.framing().length().start] ^= 1;
-            }
-            let memory = specimen.broken(&space).restore();
-            let at = At::memory(&memory, specimen.path());
-            let mut expected = events[..kept].to_vec();
-            for (round, len) in [700, 1_100].into_iter().enumerate() {
-                let log = format.open(&at, Mode::Append, how).unwrap();
-                let more = plain(250, len);
-                more.iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
-                expected.extend(more);
-                log.close().unwrap();
-                let what = format!("{}, {kept} kept, round {round}", format.name());
-                assert_reads(format, &at, &expected, &what);
-            }
-        }
-    }
-}
-
-/// A recovery cuts the log below its mark, and the writer dies before its first sync. The index of
-/// the old mark has blocks after the cut, in the range of the new records.
-#[test]
-fn a_recovery_drops_index_blocks_after_its_end() {
-    let spec = How { recovery: Recovery::Spec, ..MANUAL };
-    for format in with_sums() {
-        let events = plain(300, 1_500);
-        let specimen = Specimen::with(format, spec, &events, Beside::Open(300));
-        let mut space = specimen.space[..specimen.edges[260]].to_vec();
-        space[specimen.edges[120] + format.framing().length().start] ^= 1;
-        let files = specimen.broken(&space);
-        let old_index = files.named("index").unwrap().clone();
-        let memory = files.restore();
-        let at = At::memory(&memory, specimen.path());
-        let log = format.open(&at, Mode::Append, spec).unwrap();
-        let more = plain(250, 700);
-        more.iter().for_each(|(tag, bytes)| assert!(log.append(*tag, bytes).is_ok()));
-        let mut died = Files::of(&memory);
-        // The index is not synced, so the disk may still have the old one.
-        died.bytes.insert(beside(format, "index"), old_index);
-        let memory = died.restore();
-        let at = At::memory(&memory, specimen.path());
-        format.open(&at, Mode::Append, MANUAL).unwrap().close().unwrap();
-        let expected = [&events[..120], &more].concat();
-        assert_reads(format, &at, &expected, format.name());
-    }
+/// How far the index's borders are apart.
+fn longest_part(log: &dyn Log) -> u64 {
+    let parts = log.parts(64 << 10).unwrap();
+    parts.iter().map(|part| part.end - part.offset).max().unwrap()
 }
 
 /// A writer that finds records after the mark stores a mark of all of them, with the index of the
@@ -298,8 +183,7 @@ fn a_recoverys_mark_keeps_the_old_index() {
         let memory = specimen.files.restore();
         let at = At::memory(&memory, specimen.path());
         let log = format.open(&at, Mode::Append, MANUAL).unwrap();
-        let parts = log.parts(64 << 10).unwrap();
-        let longest = parts.iter().map(|part| part.end - part.offset).max().unwrap();
+        let longest = longest_part(&*log);
         assert!(longest < 160_000, "{}: {longest} of {}", format.name(), log.end().unwrap());
     }
 }
@@ -328,9 +212,8 @@ fn readers_rebuild_only_a_far_outdated_index() {
     }
 }
 
-/// Four writers died one after the other before their first sync. Each opening moved the mark over
-/// the records of the last writer, whose index was lost. Reading a record at random took 300 to
-/// 1,500 times as long, forever.
+/// Four writers died before their first sync. Each opening moved the mark over the last one's records, whose index was
+/// lost: reading a record at random took 300 to 1,500 times as long, forever.
 #[test]
 fn killed_writers_leave_no_hole_in_the_index() {
     for format in LARGE {
@@ -344,8 +227,7 @@ fn killed_writers_leave_no_hole_in_the_index() {
         let at = At::memory(&memory, &dir);
         for what in ["after the deaths", "after a clean close"] {
             let log = format.open(&at, Mode::Append, MANUAL).unwrap();
-            let parts = log.parts(64 << 10).unwrap();
-            let longest = parts.iter().map(|part| part.end - part.offset).max().unwrap();
+            let longest = longest_part(&*log);
             assert!(longest < 400_000, "{}, {what}: a part of {longest}", format.name());
             log.close().unwrap();
         }

@@ -4,22 +4,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use deedbook::book;
 
+use super::*;
 use crate::support::crashes::{Crash, Explorer, Plan, World, images};
-use crate::support::prelude::*;
-use crate::transactions::store::{KINDS, Kind, LOGS, PATH, Store};
-use crate::transactions::{
-    BEFORE, JOB, change_byte, ledger, of_app, of_no_application, of_query, prepared, stage_all,
-    stopped,
-};
 
 /// How many states after one power cut are tried.
 const CUTS: u64 = 40;
 /// No error of this list proves that a file is gone.
-const FAILURES: [std::io::ErrorKind; 3] = [
-    std::io::ErrorKind::Other,
-    std::io::ErrorKind::StorageFull,
-    std::io::ErrorKind::PermissionDenied,
-];
+const FAILURES: [io::ErrorKind; 3] =
+    [io::ErrorKind::Other, io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
 
 /// Counts the files with bytes cut off by an opening.
 fn saved_tails(sim: &Sim) -> usize {
@@ -279,8 +271,10 @@ fn an_unfinishable_commit_is_abandoned_only_on_request() {
 fn opening_saves_foreign_bytes_before_removing_them() {
     let (_, parts) = stopped(Kind::Book);
     let copied: u64 = parts.iter().map(|part| part.bytes).sum();
-    // More bytes than the staged ones; and as many, but after a record appended later.
-    for (later, len) in [(false, copied + 1), (true, copied)] {
+    // More bytes than the staged ones; as many, but after a record appended later; and a copy without its staged file.
+    for (later, len, staged) in
+        [(false, copied + 1, true), (true, copied, true), (false, parts[0].bytes, false)]
+    {
         let (sim, _) = stopped(Kind::Book);
         let file = sim.open("/log/book.log".as_ref(), Access::Write).unwrap();
         if later {
@@ -291,20 +285,13 @@ fn opening_saves_foreign_bytes_before_removing_them() {
             file.write_at(&deed[..deed_len], end).unwrap();
         }
         file.write_at(&vec![1; len as usize], file.len().unwrap()).unwrap();
-        drop(Kind::Book.open(&sim, Mode::Append).unwrap());
-        assert_eq!(saved_tails(&sim), 1, "after another record: {later}");
+        if !staged {
+            sim.remove(Kind::Book.last_staged().as_ref()).unwrap();
+        }
+        let refused = Kind::Book.open(&sim, Mode::Append).err().map(|error| error.kind());
+        assert_eq!(refused, (!staged).then_some(ErrorKind::Missing));
+        assert_eq!(saved_tails(&sim), 1, "after another record: {later}, staged: {staged}");
     }
-}
-
-#[test]
-fn a_copy_without_its_staged_file_is_saved() {
-    let (sim, parts) = stopped(Kind::Book);
-    let file = sim.open("/log/book.log".as_ref(), Access::Write).unwrap();
-    file.write_at(&vec![1; parts[0].bytes as usize], file.len().unwrap()).unwrap();
-    sim.remove(Kind::Book.last_staged().as_ref()).unwrap();
-    let error = Kind::Book.open(&sim, Mode::Append).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Missing);
-    assert_eq!(saved_tails(&sim), 1);
 }
 
 /// The log was replaced after a crash, and the intent was left next to the new one.

@@ -7,8 +7,10 @@ mod places;
 mod rules;
 mod store;
 
-use store::{Kind, Store};
+use store::{KINDS, Kind, LOGS, PATH, Store};
 
+use crate::support::common::{crc32, refused};
+use crate::support::crashes::cuts;
 use crate::support::prelude::*;
 
 /// The records before the transaction, the first three of them synced.

@@ -1,41 +1,19 @@
 //! Names and places in a file next to a log lead nowhere outside the log.
 #![cfg(unix)]
 
-use std::fs::File;
 use std::os::unix::fs::symlink;
 
 use deedbook::book::Book;
-use deedbook::book::pier::Pier;
-use deedbook::ledger::{LedgerConfig, LedgerStore};
+use deedbook::ledger::LedgerConfig;
 use deedbook::nostr::EventStore;
 use deedbook::wal::Wal;
 
-use crate::support::common::crc32;
+use super::*;
+use crate::files::hostile::{FORMATS, make, spool};
 use crate::support::common::watched::Watched;
-use crate::support::prelude::*;
 
-const FORMATS: &[&str] = &["book", "wal", "ledger", "pier", "store"];
 /// The bytes named in the intents below: a ledger record with one byte of payload.
 const RECORD: &[u8] = b"\x01\0\0\0\x83\x16\xdc\x8cx";
-
-fn spool(path: &Path) -> deedbook::Result<LedgerStore> {
-    LedgerStore::new(LedgerConfig::lines(path, "events"))
-}
-
-/// Makes a log of this format with a record.
-fn make(format: &str, path: &Path) {
-    match format {
-        "book" => drop(Book::append_to(path).unwrap().append(1, b"x").unwrap()),
-        "wal" => drop(Wal::append_to(path).unwrap().append(b"x").unwrap()),
-        "pier" => drop(Pier::append_to(path).unwrap().append(1, b"x").unwrap()),
-        "ledger" => {
-            let store = spool(path).unwrap();
-            store.append(b"x").unwrap();
-            store.close().unwrap();
-        }
-        _ => EventStore::append_to(path).unwrap().close().unwrap(),
-    }
-}
 
 /// Opens the log for writing through a storage; a ledger also appends and sends.
 fn write(format: &str, path: &Path, storage: Arc<Watched>) -> deedbook::Result<()> {
@@ -82,7 +60,7 @@ fn an_intent_with_a_path_opens_nothing_outside() {
         let outside = outside.display().to_string();
         for job in [&*outside, "../../../victim", "../../victim", "a/b", "", "a\0b", "."] {
             let path = dir.path().join(format!("{format}-{number}"));
-            make(format, &path);
+            make(format, &path).unwrap();
             fs::write(&victim, RECORD).unwrap();
             let desk = desk(format, &path);
             fs::create_dir_all(desk.join("staged")).unwrap();
@@ -127,7 +105,7 @@ fn a_ledger_publishes_no_altered_staged_file() {
     for (what, bytes) in changes {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("spool");
-        make("ledger", &path);
+        make("ledger", &path).unwrap();
         let staged = path.join(".deedbook/jobs-events/staged");
         fs::create_dir_all(&staged).unwrap();
         fs::write(staged.join("job.1.0.13"), bytes).unwrap();
@@ -149,7 +127,7 @@ fn a_vacuum_removes_only_real_staged_files() {
         for linked in ["staged", "sidecar"] {
             let dir = tempfile::tempdir().unwrap();
             let (path, outside) = (dir.path().join("log"), dir.path().join("Documents"));
-            make(format, &path);
+            make(format, &path).unwrap();
             fs::create_dir_all(outside.join("staged")).unwrap();
             for name in ["thesis.0.0.1", "staged/thesis.0.0.1"] {
                 fs::write(outside.join(name), b"years of work").unwrap();
@@ -192,7 +170,7 @@ const SPARSE_BYTES: u64 = 1 << 40;
 
 /// Puts an oversized file there.
 fn put(log: &Path, name: &str) {
-    let file = File::create(log.join(".deedbook").join(name)).unwrap();
+    let file = fs::File::create(log.join(".deedbook").join(name)).unwrap();
     file.set_len(SPARSE_BYTES).unwrap();
 }
 
@@ -203,8 +181,7 @@ fn is_refused(error: &Error, name: &str) {
     assert!(said.contains(&expected) && said.contains(name), "{name}: {said}");
 }
 
-/// The engine asked for as much memory as the file claimed bytes. Every opening for writing aborted
-/// the process.
+/// The engine asked for as much memory as the file claimed: every opening for writing aborted the process.
 #[test]
 fn an_oversized_transaction_file_aborts_no_process() {
     let place = tempfile::tempdir().unwrap();

@@ -1,12 +1,6 @@
 //! Appended, recognised and refused records of a commit.
 
-use crate::support::common::refused;
-use crate::support::crashes::cuts;
-use crate::support::prelude::*;
-use crate::transactions::store::{KINDS, Kind, Store};
-use crate::transactions::{
-    BEFORE, JOB, change_byte, of_app, of_no_application, of_query, prepared, stage_all,
-};
+use super::*;
 
 #[test]
 fn a_commit_appends_parts_by_partition() {
@@ -27,6 +21,11 @@ fn a_commit_appends_parts_by_partition() {
             // A power cut may take flags from the cache of an event store: the writer sets them again.
             drop(kind.open(&cut, Mode::Append).unwrap());
             assert_eq!(kind.read(&cut), kind.all(), "{kind:?}");
+            if kind == Kind::Ledger {
+                // The files get indexes by partition and part.
+                let indexes = ledger::read(&cut).into_iter().map(|(index, _)| index);
+                assert!(indexes.eq([0, 0, 0, 1, 2, 2, 3, 3, 4]));
+            }
         }
         assert!(store.staged().is_empty(), "also the attempt that was not committed");
         // Without an id, the log cannot recognise a repeat.
@@ -34,6 +33,10 @@ fn a_commit_appends_parts_by_partition() {
         let records = if let Store::Events(_) = store { 0 } else { 5 };
         assert_eq!((again.records, again.repeated), (records, false));
         store.append("after");
+        if let Store::Ledger(ledger, _) = &store {
+            let (records, last) = (ledger.stats().records, ledger::read(&sim).pop());
+            assert_eq!((records, last), (4 + 5 + 5 + 1, Some((8, "after".into()))));
+        }
         drop(store);
         assert_eq!(kind.read(&sim).last().unwrap(), "after");
     }
@@ -77,8 +80,7 @@ fn a_repeat_appends_nothing() {
     }
 }
 
-/// A stream with a fixed application id and a new checkpoint began again with batch 0, and the log
-/// silently skipped every batch.
+/// A stream with a fixed application id and a new checkpoint began again with batch 0, which the log skipped silently.
 // Promise: transaction-repeat.
 #[test]
 fn another_query_of_the_same_application_is_refused() {

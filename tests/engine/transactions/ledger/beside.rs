@@ -1,15 +1,8 @@
 //! Commits of a ledger next to other programs.
 
-use std::io::Read;
 use std::thread;
 
-use deedbook::ledger::{LedgerConfig, LedgerStore};
-
-use super::{BASE, DIR, begun, intent, on, open, read, stage};
-use crate::support::common::crc32;
-use crate::support::crashes::cuts;
-use crate::support::prelude::*;
-use crate::transactions::{STAGED, of_query};
+use super::*;
 
 /// Other implementations claim no index, and take the first index after the highest file.
 // Promise: transaction-ledger.
@@ -142,11 +135,6 @@ fn commits_beside_stores_that_append_send_and_remove() {
 #[test]
 fn finishing_a_commit_removes_a_files_staged_name() {
     use std::os::unix::fs::PermissionsExt;
-
-    use deedbook::jobs::Part;
-    use deedbook::ledger::Options;
-
-    use crate::transactions::JOB;
 
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().file_mode(0o640);

@@ -1,10 +1,6 @@
 //! Commits of a ledger die, or fail, at every step.
 
-use super::{BASE, CUTS, DIR, begun, intent, is_begun, open, payloads, prepared, read};
-use crate::support::crashes::cuts;
-use crate::support::prelude::*;
-use crate::transactions::store::Kind;
-use crate::transactions::{JOB, STAGED, of_query};
+use super::*;
 
 /// A commit died, and a sender removed the files published so far.
 // Promise: transaction-ledger.
@@ -86,7 +82,7 @@ fn an_unfinished_commit_does_not_block_the_ledger() {
         };
         for at in 4..=calls {
             let state = state.kill();
-            state.inject(Fault::once(at, What::Error(std::io::ErrorKind::Other)));
+            state.inject(Fault::once(at, What::Error(io::ErrorKind::Other)));
             let store = open(&state);
             state.heal();
             store.append(b"after").unwrap();

@@ -7,10 +7,7 @@ use std::io::Read;
 
 use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull};
 
-use crate::support::crashes::cuts;
-use crate::support::prelude::*;
-use crate::transactions::store::{Kind, Store};
-use crate::transactions::{BEFORE, JOB, of_app, of_no_application, of_query};
+use super::*;
 
 const DIR: &str = "/spool";
 const BASE: &str = "events";
@@ -84,23 +81,6 @@ fn intent() -> PathBuf {
 
 fn is_begun(sim: &Sim) -> bool {
     Kind::Ledger.is_begun(sim)
-}
-
-#[test]
-fn committed_files_get_indexes_by_partition_and_part() {
-    let (sim, store, parts) = prepared();
-    let committed = store.commit_staged(&of_no_application(), &parts).unwrap();
-    assert_eq!((committed.records, committed.first), (5, Some(2)));
-    let expected = [(0, 3), (1, 1), (2, 2), (3, 2), (4, 1)];
-    for state in cuts(&sim, CUTS).iter().chain([&sim]) {
-        let found = expected
-            .map(|(index, _)| (index, read(state).iter().filter(|(at, _)| *at == index).count()));
-        assert_eq!((found, payloads(state)), (expected, Kind::Ledger.all()));
-    }
-    assert!(store.staged().unwrap().is_empty(), "also the attempt that is not committed");
-    store.append(b"after").unwrap();
-    assert_eq!(read(&sim).last().unwrap(), &(5, "after".to_string()));
-    assert_eq!(store.stats().records, 4 + 5 + 1);
 }
 
 #[test]
@@ -180,8 +160,8 @@ fn a_commit_counts_against_the_total_limit() {
         let stats = store.stats();
         if when_full == WhenFull::Reject {
             let error = result.unwrap_err();
-            let source = error.io_source().map(std::io::Error::kind);
-            assert_eq!(source, Some(std::io::ErrorKind::QuotaExceeded));
+            let source = error.io_source().map(io::Error::kind);
+            assert_eq!(source, Some(io::ErrorKind::QuotaExceeded));
             assert_eq!(error.durable(), Some(Durable::No));
             assert_eq!(
                 (payloads(&sim), stats.rejected_records),

@@ -2,13 +2,7 @@
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use deedbook::Mode;
-use deedbook::jobs::{Transaction, TransactionId};
-use deedbook::nostr::EventStore;
-
-use super::{KIND, event, open, options, prepared, read};
-use crate::support::prelude::*;
-use crate::transactions::of_app;
+use super::*;
 
 /// Holds a commit up after it has stored all events, while it notes its transaction. Nothing that
 /// `act` does with the handle may return before the commit goes on.

@@ -5,11 +5,8 @@ mod beside;
 use deedbook::Result;
 use deedbook::nostr::{Check, Event, EventStore, Id, Include, Options};
 
-use crate::support::common;
-use crate::support::prelude::*;
+use super::*;
 use crate::support::store::nostr_keys;
-use crate::transactions::store::{Kind, Store};
-use crate::transactions::{BEFORE, JOB, of_app};
 
 /// Pages of a segment: a transaction fits one, or spans some.
 pub const SEGMENTS: [u64; 2] = [40, 4];
@@ -141,7 +138,7 @@ fn opening_a_store_finishes_a_stored_intent() {
     store.close().unwrap();
     let Part { bytes, sum, .. } = part;
     let lines = format!("job {JOB}\nid etl 4 -\nplace -\npart 0 0 1 {bytes} 3 {sum:08x} -\n");
-    let intent = format!("{lines}crc {:08x}\n", common::crc32(lines.as_bytes()));
+    let intent = format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()));
     std::fs::write(path.join(".deedbook/transaction"), intent).unwrap();
     let store = EventStore::append_to(&path).unwrap();
     assert_eq!(read(&store), [&BEFORE[..], &["a", "b"]].concat());
@@ -166,7 +163,7 @@ fn a_commit_finishes_after_a_failed_second_piece() {
     let mut met = 0;
     for at in (1..=calls).rev().step_by(3).take(40) {
         let (sim, store, part) = begun();
-        sim.inject(Fault::once(at, What::Error(std::io::ErrorKind::Other)));
+        sim.inject(Fault::once(at, What::Error(io::ErrorKind::Other)));
         let result = store.commit_staged(&of_app(1), std::slice::from_ref(&part));
         sim.heal();
         let seen = store.iter(Include::All, OnCorrupt::Raise).unwrap().count();
