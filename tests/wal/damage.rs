@@ -3,11 +3,9 @@
 //! changes nothing; or reading reports the damage.
 
 use deedbook::Result;
-use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
 
-use crate::support::formats::subject::Record;
-use crate::support::formats::wal::{ANY, SINGLE, TINY, read_all};
-use crate::support::prelude::*;
+use super::*;
+use crate::support::formats::wal::{ANY, SINGLE, TINY};
 
 /// The records and the files of a log in small segments. All records are synced, and the writer has died.
 struct Intact {
@@ -144,6 +142,7 @@ fn dropped_records_stay_dropped_without_a_head_marker() {
         assert_eq!(first(&at), log.records[0], "{what}");
         let report = ANY.verify(&at, MANUAL).unwrap();
         assert!(report.records < 8 && !report.ok(), "{what}: {report:?}");
+        assert!(report.damages.is_sorted_by_key(|damage| damage.offset), "{what}: {report:?}");
         let copied = ANY.salvage(&at, &copy.path, MANUAL).unwrap();
         assert_eq!(copied.records, report.records, "{what}");
         assert_eq!(first(&copy).bytes, log.records[0].bytes, "{what}");

@@ -1,12 +1,6 @@
 //! Bugs in the intents of crashed truncations: an intent may remove only the records that it names.
 
-use deedbook::wal::{Layout, Options};
-
-use crate::support::common::crc32;
-use crate::support::harness::MANUAL;
-use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
-use crate::support::prelude::*;
-use crate::tools::{at_every_call, synced};
+use super::*;
 
 fn intent(subject: &WalSubject) -> PathBuf {
     subject.sidecar().join("cut")

@@ -19,3 +19,15 @@ mod scale;
 mod segment_sizes;
 mod tools;
 mod truncation;
+
+use deedbook::storage::LockAttempt;
+use deedbook::wal::{Cut, Dropped, HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
+use tempfile::TempDir;
+
+use support::common::{crc32, snapshot};
+use support::formats::wal::{head_marker, read_all};
+use support::harness::files::{cut, damage};
+use support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
+use support::harness::{ACKNOWLEDGED, ALWAYS, Record, judge, states, views, worst};
+use support::prelude::*;
+use tools::{at_every_call, found, segments, synced};

@@ -2,10 +2,8 @@
 //! they are on disk.
 
 use deedbook::book::Book;
-use deedbook::wal::{Layout, Options, Wal, segment_name};
-use tempfile::TempDir;
 
-use crate::support::prelude::*;
+use super::*;
 
 fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })
@@ -47,7 +45,7 @@ fn directories_are_locked_by_every_storage() {
     on(sim.kill(), 600).open("/log", Mode::Append).unwrap();
 }
 
-/// A review found that a second repair renamed its segments over the segments saved by the first.
+/// Found by a review: a second repair renamed segments over the segments saved by the first.
 #[test]
 fn a_second_repair_keeps_earlier_saved_segments() {
     let disk = Sim::new();
@@ -71,8 +69,7 @@ fn a_second_repair_keeps_earlier_saved_segments() {
     }
 }
 
-/// A segment was gone, and the segment before the gap ended with a whole record. Repair renamed the segments after the
-/// gap and reported 0 removed bytes.
+/// A segment was gone after a whole record: repair renamed the segments after it, and reported 0 removed bytes.
 #[test]
 fn a_repair_reports_segments_it_sets_aside() {
     let disk = Sim::new();
@@ -94,8 +91,7 @@ fn a_repair_reports_segments_it_sets_aside() {
     assert!(options.repair("/log", how).unwrap().set_aside.is_empty());
 }
 
-/// A review found a sync that checked only the name of the last segment. After an older, unsynced segment was removed,
-/// the sync of its records succeeded.
+/// A review found a sync that checked the last segment's name only, and not an older, unsynced and removed one.
 #[test]
 fn a_missing_unsynced_segment_fails_the_sync() {
     let dir = TempDir::new().unwrap();

@@ -1,12 +1,7 @@
 //! Readers of a write-ahead log whose writer drops a prefix or cuts the end. A random history of a writer next to a
 //! reader (`test_stateful_wal.py`) found most of these bugs.
 
-use deedbook::wal::{Layout, Lsn, Options, Wal};
-use tempfile::TempDir;
-
-use crate::support::formats::subject::{Log, Walk};
-use crate::support::formats::wal::WalLog;
-use crate::support::prelude::*;
+use super::*;
 
 const LAYOUTS: [Layout; 3] = [
     Layout::Single,
@@ -113,26 +108,8 @@ fn a_reader_continues_after_a_dropped_prefix() {
     }
 }
 
-/// In both directions, a stop after the end means the end. Any other stop must lie between records.
-#[test]
-fn both_directions_take_the_same_ranges() {
-    let dir = TempDir::new().unwrap();
-    let (writer, reader, lsns) = pair(&dir, LAYOUTS[1], 9);
-    let ranges =
-        [(0, 1000, Some(9)), (lsns[3].0, lsns[5].0, Some(2)), (0, 5, None), (5, 1000, None)];
-    for log in [writer, reader].map(WalLog) {
-        for (from, to, count) in ranges {
-            let (from, to) = (Some(from), Some(to));
-            let counted = |walk: Walk| walk.all().ok().map(|records| records.len());
-            let counts = [log.forward(from, to, false), log.backward(from, to)].map(counted);
-            assert_eq!(counts, [count, count], "{from:?} {to:?}");
-        }
-    }
-}
-
-/// A bug hunt found this: the parts of a log without `.deedbook` lacked the size that `segment_bytes` had named. Their
-/// readers used the size of segment 0, which was too long or cut, and returned 156 records under LSNs that do not
-/// exist.
+/// The parts of a log without `.deedbook` lacked the size that `segment_bytes` had named. Their readers used the size
+/// of segment 0, too long or cut, and returned 156 records under LSNs that do not exist.
 #[test]
 fn parts_carry_the_segment_size_of_their_log() {
     const LAYOUT: Layout = Layout::Segmented { segment_bytes: 1000 };

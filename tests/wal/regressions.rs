@@ -2,18 +2,12 @@
 
 use std::io::ErrorKind::StorageFull;
 
-use deedbook::wal::{Lsn, Options, Wal};
-
-use crate::support::harness::MANUAL;
-use crate::support::harness::subjects::SEGMENTS;
-use crate::support::prelude::*;
-use crate::tools::synced;
+use super::*;
 
 /// The benchmark of group commit found this: a sync read the file's length, an append of another thread reserved more
 /// space, and the sync took the difference for a truncation by another process. Every later call failed.
 #[test]
 fn a_sync_during_a_space_reservation_succeeds() {
-    use std::sync::atomic::{AtomicBool, Ordering};
     for _ in 0..5 {
         let dir = tempfile::tempdir().unwrap();
         let wal = Wal::create(dir.path().join("log")).unwrap();
@@ -81,8 +75,7 @@ fn a_log_with_only_torn_bytes_is_repairable() {
     }
 }
 
-/// Filling real disks found this: if there was no room for the head marker or the intent, the truncation changed
-/// nothing but poisoned the handle.
+/// Without room for the head marker or the intent, a truncation changed nothing but poisoned the handle.
 #[test]
 fn a_truncation_on_a_full_disk_poisons_nothing() {
     for what in [Call::Create, Call::Rename] {

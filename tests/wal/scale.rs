@@ -4,13 +4,8 @@ use std::sync::atomic::AtomicI64;
 
 use deedbook::Batch;
 use deedbook::wal::WalFormat;
-use deedbook::wal::{HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
-use tempfile::TempDir;
 
-use crate::support::formats::wal::head_marker;
-use crate::support::harness::MANUAL;
-use crate::support::harness::subjects::LARGE;
-use crate::support::prelude::*;
+use super::*;
 
 fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Options {
     let layout = Some(Layout::Segmented { segment_bytes });

@@ -1,24 +1,11 @@
 //! Shared functions: logs on the simulated disk.
 
-use deedbook::wal::{Lsn, Wal};
-
-use crate::support::formats::wal::{read_all, segments_in};
-use crate::support::harness::subjects::WalSubject;
-use crate::support::harness::{How, MANUAL, Record, states};
-use crate::support::prelude::*;
+use super::*;
+use crate::support::formats::wal::segments_in;
 
 /// A synced log of `count` records of `len` bytes.
 pub fn synced(subject: &WalSubject, how: How, count: u64, len: usize) -> (Sim, Wal, Vec<Lsn>) {
-    synced_on(Sim::new(), subject, how, count, len)
-}
-
-pub fn synced_on(
-    disk: Sim,
-    subject: &WalSubject,
-    how: How,
-    count: u64,
-    len: usize,
-) -> (Sim, Wal, Vec<Lsn>) {
+    let disk = Sim::new();
     let wal = subject.wal(&disk, how).unwrap();
     let lsns = (0..count).map(|n| wal.append(&vec![n as u8; len]).unwrap()).collect();
     wal.sync().unwrap();

@@ -4,15 +4,9 @@ use std::io::ErrorKind::{Other, StorageFull};
 use std::sync::atomic::Ordering::Relaxed;
 
 use deedbook::report::MarkUse;
-use deedbook::wal::{HEAD_NAME, Layout, Lsn, Wal};
 
-use crate::support::common::crc32;
-use crate::support::formats::wal::{SEGMENTS as LONG_SEGMENTS, read_all};
-use crate::support::harness::files::damage;
-use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
-use crate::support::harness::{ACKNOWLEDGED, How, MANUAL, states};
-use crate::support::prelude::*;
-use crate::tools::synced;
+use super::*;
+use crate::support::formats::wal::SEGMENTS as LONG_SEGMENTS;
 
 /// Segments with room for blocks of the index, each of 66 records of 1,000 bytes.
 const LARGE: WalSubject = WalSubject::segments(&LONG_SEGMENTS);
@@ -43,9 +37,8 @@ fn counts_what_is_left(disk: &Sim, how: How, lsns: &[Lsn], what: &str) {
     }
 }
 
-/// A review found this: after a kill between the new head and its mark, the next process numbered the records from 0,
-/// but continued the index of the old mark, which had the old ordinals. The next truncation subtracted mixed ordinals:
-/// a panic, or a log of 2^64 records. The next mark vouched for the index, so the process after failed, too.
+/// After a kill between the new head and its mark, the next process numbered records from 0, but continued the index of
+/// the old mark: the next truncation subtracted mixed ordinals, and panicked or left a log of 2^64 records.
 #[test]
 fn ordinals_agree_after_a_crashed_prefix_truncation() {
     for how in [MANUAL, ACKNOWLEDGED] {
@@ -76,8 +69,7 @@ fn ordinals_agree_after_a_crashed_prefix_truncation() {
     }
 }
 
-/// Older versions left a mark whose ordinals differ from the index's: the mark numbers 200 records from 0, but by the
-/// index the record in the middle is the 550th.
+/// Older versions left a mark that numbers 200 records from 0, where the index says 550 for the middle one.
 #[test]
 fn a_foreign_ordinal_is_neither_subtracted_nor_used() {
     for front in [true, false] {
@@ -172,8 +164,7 @@ fn records_dropped_by_truncation_are_not_lost() {
     assert_eq!((damage.records_lost, damage.offset), (None, lsns[4].0));
 }
 
-/// The older of two exact marks of the acknowledged records came back after a truncation. The older mark counts from
-/// another head.
+/// The older of two exact marks, which counts from another head, came back after a truncation.
 #[test]
 fn an_exact_mark_before_a_truncation_removes_nothing() {
     for subject in [&TINY, &SEGMENTS] {
@@ -191,8 +182,7 @@ fn an_exact_mark_before_a_truncation_removes_nothing() {
     }
 }
 
-/// The check of a large log takes minutes. Records cut or dropped in the meantime counted as "acknowledged and lost",
-/// or as a missing file.
+/// Records cut or dropped during a check counted as "acknowledged and lost", or as a missing file.
 #[test]
 fn verify_during_a_truncation_reports_no_loss() {
     for subject in [SINGLE, SEGMENTS, TINY] {

@@ -1,10 +1,6 @@
 //! The archive hook, which gets each segment before it goes.
 
-use deedbook::wal::{Lsn, Wal};
-use tempfile::TempDir;
-
-use super::{filled, options};
-use crate::support::prelude::*;
+use super::*;
 
 /// Segments as the archive got them.
 type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;

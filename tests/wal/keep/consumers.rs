@@ -1,15 +1,6 @@
 //! Consumers keep their records, whoever drops a prefix.
 
-use deedbook::storage::LockAttempt;
-use deedbook::wal::{Lsn, Wal};
-
-use super::{filled, options};
-use crate::support::formats::wal::read_all;
-use crate::support::harness::MANUAL;
-use crate::support::harness::files::cut;
-use crate::support::harness::subjects::{LARGE, SEGMENTS, TINY};
-use crate::support::prelude::*;
-use crate::tools::{at_every_call, synced};
+use super::*;
 
 #[test]
 fn truncation_never_passes_the_slowest_consumer_unless_forced() {
@@ -110,40 +101,32 @@ fn cut_below_a_consumer() -> Sim {
     disk
 }
 
-/// Open for write while a reader holds the lock of the consumers and then does `meanwhile`. Returns the position of the
-/// consumer afterwards.
-fn opened_beside_a_reader(disk: &Sim, meanwhile: impl FnOnce()) -> Lsn {
-    let LockAttempt::Held(busy) = disk.lock(&LARGE.sidecar(), false).unwrap() else {
-        panic!("locked by another");
-    };
-    let opened = disk.clone();
-    let opening = std::thread::spawn(move || LARGE.wal(&opened, MANUAL).unwrap());
-    std::thread::sleep(Duration::from_millis(200));
-    meanwhile();
-    drop(busy);
-    opening.join().unwrap().consumers().unwrap()["c"]
-}
-
-/// An opening lowered consumers without their lock: a consumer that a reader was setting was lost.
+/// An opening lowered consumers without their lock: a consumer that a reader was setting was lost. Or the reader asked
+/// for the end before the cut, and stored its consumer after the opening had looked.
 // Promise: wal-consumer.
 #[test]
 fn opening_lowers_consumers_only_under_their_lock() {
-    let disk = cut_below_a_consumer();
     let file = LARGE.sidecar().join("consumers");
-    let before = read_file(&disk, &file);
-    let stands = opened_beside_a_reader(&disk, || assert_eq!(read_file(&disk, &file), before));
-    assert_eq!(stands, Lsn(400));
-}
-
-/// The reader asked for the end before the cut, and stored its consumer after the opening had looked.
-#[test]
-fn opening_waits_for_a_reader_setting_a_consumer() {
-    let disk = cut_below_a_consumer();
-    let file = LARGE.sidecar().join("consumers");
-    let above = read_file(&disk, &file);
-    disk.remove(&file).unwrap();
-    let stands = opened_beside_a_reader(&disk, || write_file(&disk, &file, &above));
-    assert_eq!(stands, Lsn(400));
+    for is_stored in [true, false] {
+        let disk = cut_below_a_consumer();
+        let above = read_file(&disk, &file);
+        if !is_stored {
+            disk.remove(&file).unwrap();
+        }
+        let LockAttempt::Held(busy) = disk.lock(&LARGE.sidecar(), false).unwrap() else {
+            panic!("locked by another");
+        };
+        let opened = disk.clone();
+        let opening = std::thread::spawn(move || LARGE.wal(&opened, MANUAL).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        match is_stored {
+            true => assert_eq!(read_file(&disk, &file), above),
+            false => write_file(&disk, &file, &above),
+        }
+        drop(busy);
+        let stands = opening.join().unwrap().consumers().unwrap()["c"];
+        assert_eq!(stands, Lsn(400), "stored before: {is_stored}");
+    }
 }
 
 /// The consumer stood above the end, and skipped the records appended below.

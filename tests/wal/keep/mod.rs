@@ -4,9 +4,7 @@ mod archive;
 mod consumers;
 mod retention;
 
-use deedbook::Mode;
-use deedbook::wal::{Layout, Lsn, Options, Wal};
-use tempfile::TempDir;
+use super::*;
 
 fn options() -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes: 256 })

@@ -1,11 +1,6 @@
 //! Rules by which a log drops whole segments: on request, or automatically.
 
-use deedbook::storage::LockAttempt;
-use deedbook::wal::{Dropped, Layout, Lsn, Options, Wal};
-use tempfile::TempDir;
-
-use super::{filled, options};
-use crate::support::prelude::*;
+use super::*;
 
 /// The new head, if anything was dropped.
 fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
@@ -105,8 +100,7 @@ fn retention_by_age_drops_old_segments() {
     assert_eq!(moved(wal.retain(&old(1))).unwrap().0 / 256, 4);
 }
 
-/// Stores through a shared map do not change a file's time while the pages are dirty, so a segment without syncs seemed
-/// as old as its reservation.
+/// Stores through a map leave a file's time alone, so a segment without syncs seemed as old as its reservation.
 #[test]
 fn a_segments_age_counts_from_its_last_record() {
     let dir = TempDir::new().unwrap();

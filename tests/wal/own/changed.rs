@@ -2,14 +2,8 @@
 
 use std::sync::mpsc::channel;
 
-use deedbook::wal::{HEAD_NAME, Lsn, Wal, segment_name};
-
-use crate::support::formats::wal::head_marker;
+use super::*;
 use crate::support::harness::limit::within;
-use crate::support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
-use crate::support::harness::{ALWAYS, MANUAL, views};
-use crate::support::prelude::*;
-use crate::tools::synced;
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
 
@@ -21,14 +15,15 @@ fn next(
     Ok(next.map(|record| record.payload.to_vec()))
 }
 
-/// A follower on the writer's handle uses the handle's end. After a cut below the end, the follower waited forever, or
-/// called unread records damaged.
+/// A follower on the writer's handle waited forever after a cut below its place, or called unread records damaged.
 #[test]
 fn a_follower_sharing_the_handle_reports_truncation() {
     within(|| {
         for subject in SUBJECTS {
-            // At the end, or with more records left than a single read covers.
-            for (seen, size) in [(6, 40), (2, 40), (2, 400_000)] {
+            // At the end, or with more records left than a single read covers; records of the same size are appended again.
+            for (seen, size, again) in
+                [(6, 40, 0), (2, 40, 0), (2, 400_000, 0), (6, 40, 1), (6, 40, 5), (6, 40, 7)]
+            {
                 if size > 1000 && subject.border_bytes < 512 {
                     continue;
                 }
@@ -38,6 +33,7 @@ fn a_follower_sharing_the_handle_reports_truncation() {
                     assert_eq!(next(&mut follow), Ok(Some(vec![n; size])));
                 }
                 wal.truncate_after(lsns[0]).unwrap();
+                (0..again).for_each(|n| assert!(wal.append(&vec![100 + n; size]).is_ok()));
                 // The follower may still return records from memory.
                 let mut n = seen;
                 let ended = loop {
@@ -47,7 +43,12 @@ fn a_follower_sharing_the_handle_reports_truncation() {
                     }
                     n += 1;
                 };
-                assert_eq!(ended, Err(ErrorKind::OutOfRange), "{} {seen} {size}", subject.name);
+                assert_eq!(
+                    ended,
+                    Err(ErrorKind::OutOfRange),
+                    "{} {seen} {size} {again}",
+                    subject.name
+                );
                 // Also after an append, however short.
                 wal.append(b"on").unwrap();
                 assert_eq!(next(&mut follow), Err(ErrorKind::OutOfRange), "{}", subject.name);
@@ -56,8 +57,7 @@ fn a_follower_sharing_the_handle_reports_truncation() {
     });
 }
 
-/// A truncation left index entries for removed records. Once new records had covered their borders, reads by position
-/// failed.
+/// A truncation left index entries for removed records: reads by position failed among new ones.
 #[test]
 fn a_truncation_also_truncates_the_index() {
     for subject in [&SINGLE, &SEGMENTS, &LARGE] {
@@ -88,8 +88,7 @@ fn a_truncation_also_truncates_the_index() {
     }
 }
 
-/// Positions beyond 2^32 in an index that was stored and loaded: in 32 bits the entries lie before the log, and a
-/// search finds nothing.
+/// Positions beyond 2^32 in a stored index: in 32 bits they lie before the log, and a search finds nothing.
 #[test]
 fn an_index_knows_positions_beyond_four_gibibytes() {
     const HEAD: u64 = (1 << 32) - 100_000;

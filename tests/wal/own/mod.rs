@@ -4,3 +4,5 @@
 mod changed;
 mod sync;
 mod truncation;
+
+use super::*;

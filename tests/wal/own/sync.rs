@@ -1,11 +1,6 @@
 //! Syncs of one segment after the other, and of one record.
 
-use deedbook::wal::Lsn;
-
-use crate::support::formats::wal::read_all;
-use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY};
-use crate::support::harness::{MANUAL, worst};
-use crate::support::prelude::*;
+use super::*;
 
 /// Also truncations, and waiting for records in the log.
 #[test]
@@ -31,8 +26,7 @@ fn a_failed_sync_refuses_truncations_and_waits() {
     }
 }
 
-/// More segments are unsynced than may be open, so the oldest segment is synced and closed. If the sync fails, no later
-/// sync may hide the failure.
+/// The oldest of too many unsynced segments is synced and closed. No later sync may hide a failure of it.
 #[test]
 fn an_unsynced_segment_is_synced_before_closing() {
     for failing in [None, Some(1), Some(2), Some(5)] {

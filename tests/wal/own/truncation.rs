@@ -1,16 +1,10 @@
 //! Crashes while a prefix is dropped or the end is cut.
 
 use deedbook::Result;
-use deedbook::wal::{Cut, Dropped, Lsn, Options, Wal, segment_name};
 
-use crate::support::formats::wal::read_all;
-use crate::support::harness::subjects::{SEGMENTS, SINGLE, TINY, WalSubject};
-use crate::support::harness::{ACKNOWLEDGED, ALWAYS, MANUAL, judge, states, worst};
-use crate::support::prelude::*;
-use crate::tools::{at_every_call, found, segments, synced};
+use super::*;
 
-/// After a crash at any call of `change`, the log holds the old or the new records. After the last call, the log holds
-/// the new records.
+/// After a crash at any call of `change`, the log holds the old or the new records; after the last, the new ones.
 fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce() -> Dropped) {
     let old = read_all(wal).unwrap();
     let left = at_every_call(disk, 40, change);
@@ -25,7 +19,7 @@ fn old_or_new(subject: &WalSubject, disk: &Sim, wal: &Wal, change: impl FnOnce()
     }
 }
 
-/// Appends continue while a truncation syncs. Their records are synced before a mark vouches for them.
+/// Appends continue while a truncation syncs. The records are synced before a mark vouches for the records.
 #[test]
 fn records_appended_during_a_truncation_survive() {
     // In tiny segments an append creates a segment, which waits for this thread's sync.
@@ -64,8 +58,7 @@ fn records_appended_during_a_truncation_survive() {
     }
 }
 
-/// The mark of a new head is on disk when the truncation returns. Otherwise the next opening reads every record from
-/// the head to the end of an older mark.
+/// The mark of a new head is on disk when the truncation returns, or the next opening reads up to an older mark.
 #[test]
 fn opening_after_a_prefix_truncation_scans_no_record() {
     for subject in [&SEGMENTS, &TINY] {
@@ -78,8 +71,7 @@ fn opening_after_a_prefix_truncation_scans_no_record() {
     }
 }
 
-/// New records have the sizes of the dropped records, so stale bytes would fit. The cut lies within a segment, or
-/// exactly on a border.
+/// New records have the sizes of the dropped ones: stale bytes would fit. Some cuts lie exactly on a border.
 // Promise: wal-truncate.
 #[test]
 fn truncated_records_never_return_under_equal_appends() {
@@ -128,8 +120,7 @@ fn a_killed_truncation_leaves_no_segment_gap() {
     }
 }
 
-/// A crash undid directory changes: segments dropped at the front are back. The log ignores them, and the next writer
-/// removes them.
+/// A crash undid the removal of segments at the front: the log ignores the segments, and the next writer removes the files.
 // Promise: wal-truncate.
 #[test]
 fn restored_segments_below_the_head_are_removed() {
@@ -162,8 +153,7 @@ fn restored_segments_below_the_head_are_removed() {
     }
 }
 
-/// With `recovery="acknowledged"`, recovery keeps all acknowledged records and no others, even after records were
-/// dropped at both ends.
+/// Recovery "acknowledged" keeps exactly the acknowledged records, also after drops at both ends.
 // Promise: wal-acknowledged.
 #[test]
 fn acknowledged_recovery_keeps_exactly_the_acknowledged_records() {
@@ -225,8 +215,7 @@ fn a_truncation_drops_what_was_said_beforehand() {
     }
 }
 
-/// A power cut may lose the unsynced record. Dropping other records for it could leave a log that ends before the head,
-/// or before the intended last record.
+/// Records dropped for an unsynced record: a power cut could leave a log with its end before its head.
 #[test]
 fn what_a_truncation_refuses_is_refused_beforehand() {
     for subject in [&SEGMENTS, &TINY, &SINGLE] {
