@@ -70,11 +70,6 @@ impl Texts {
         }
         shown
     }
-
-    /// The texts alone, a line each.
-    pub fn lines(&self) -> String {
-        self.texts.iter().map(|text| format!("{}\n", text.text)).collect()
-    }
 }
 
 /// The parts of a text without paths and numbers: each part is made in one place in `src`.
@@ -122,7 +117,7 @@ pub struct Situation<'a> {
 }
 
 impl Situation<'_> {
-    /// A call that must fail.
+    /// Note the error of a call.
     #[track_caller]
     pub fn refused<T>(&mut self, call: &str, result: Result<T>) -> &mut Self {
         match result {
@@ -144,7 +139,6 @@ impl Situation<'_> {
         self
     }
 
-    /// The damage in a report.
     pub fn damages<'a>(
         &mut self,
         _call: &str,

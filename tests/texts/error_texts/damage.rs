@@ -1,51 +1,34 @@
 //! Damaged logs, whichever way they are read.
 
-use crate::error_texts::FORMATS;
-use crate::error_texts::every::walked;
-use crate::support::formats::book::BOOK;
-use crate::support::formats::views::{broken, copy_in_place};
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 type Change = fn(&Specimen<'_>, &mut Vec<u8>);
 
-const CHANGES: [(&str, Change); 6] = [
-    ("a byte of record 3 changed", |specimen, space| {
-        space[specimen.edges[2] + specimen.format.framing().head() + 3] ^= 1;
-    }),
-    ("the length of record 2 changed", |specimen, space| {
-        space[specimen.edges[1] + specimen.format.framing().length().start] ^= 3;
-    }),
-    ("record 2 is zeros", |specimen, space| {
-        space[specimen.edges[1]..specimen.edges[2]].fill(0);
-    }),
-    ("the last record is cut short", |specimen, space| {
-        space.truncate(specimen.edges[3] + specimen.format.framing().head() + 5);
-    }),
-    ("the last two records are cut off", |specimen, space| {
-        space.truncate(specimen.edges[2]);
-    }),
-    ("all of it is rubbish", |specimen, space| {
-        let start = specimen.edges[0];
-        space[start..].fill(0xa5);
-    }),
+/// A byte of record 3, the length of record 2, record 2 as zeros, the last record cut short, the last two records cut
+/// off, all of it rubbish.
+const CHANGES: [Change; 6] = [
+    |specimen, space| space[specimen.edges[2] + specimen.format.framing().head() + 3] ^= 1,
+    |specimen, space| space[specimen.edges[1] + specimen.format.framing().length().start] ^= 3,
+    |specimen, space| space[specimen.edges[1]..specimen.edges[2]].fill(0),
+    |specimen, space| space.truncate(specimen.edges[3] + specimen.format.framing().head() + 5),
+    |specimen, space| space.truncate(specimen.edges[2]),
+    |specimen, space| space[specimen.edges[0]..].fill(0xa5),
 ];
 
 pub fn all(texts: &mut Texts) {
     for format in FORMATS {
-        for (what, change) in CHANGES {
+        let mut here = texts.situation(format!("{}: closed, then damaged", format.name()));
+        for change in CHANGES {
             let (_, _, at) = broken(format, &plain(4, 40), Beside::Closed(4), change);
-            read_every_way(texts, format!("{}: {what}, closed", format.name()), format, &at);
+            read_every_way(&mut here, format, &at);
         }
     }
-    let (what, change) = CHANGES[4];
-    let (_, _, at) = broken(&BOOK, &plain(4, 40), Beside::Closed(4), change);
+    let (_, _, at) = broken(&BOOK, &plain(4, 40), Beside::Closed(4), CHANGES[4]);
     copy_in_place(&BOOK, &at);
-    read_every_way(texts, format!("book: {what}, a copy"), &BOOK, &at);
+    read_every_way(&mut texts.situation("book: a copy without its last two records"), &BOOK, &at);
 }
 
-fn read_every_way(texts: &mut Texts, name: String, format: &dyn Format, at: &At) {
-    let mut here = texts.situation(name);
+fn read_every_way(here: &mut Situation<'_>, format: &dyn Format, at: &At) {
     match format.read(at) {
         Err(error) => drop(here.error("open", &error)),
         Ok(log) => {

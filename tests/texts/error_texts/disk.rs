@@ -8,10 +8,7 @@ use deedbook::LockTimeout;
 use deedbook::book::{self, Book};
 use deedbook::storage::{SMALL_BYTES_MAX, read_small};
 
-use crate::error_texts::every::events;
-use crate::support::formats::book::BOOK;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 pub fn all(texts: &mut Texts) {
     let dir = tempfile::tempdir().unwrap();
@@ -30,8 +27,8 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
         let first = format.first_file(&at.path);
         (at, first)
     };
-    let tried = |texts: &mut Texts, what: &str, at: &At| {
-        let mut here = texts.situation(format!("{name}: {what}"));
+    let mut here = texts.situation(format!("{name}: wrong files in its place"));
+    let mut tried = |at: &At| {
         here.tried("open", format.read(at));
         here.tried("append to", format.open(at, Mode::Append, MANUAL));
     };
@@ -39,17 +36,17 @@ fn wrong_files(texts: &mut Texts, format: &dyn Format, dir: &Path) {
     let moved = dir.join("link-moved");
     fs::rename(&first, &moved).unwrap();
     symlink(&moved, &first).unwrap();
-    tried(texts, "a symbolic link in the place of its file", &at);
+    tried(&at);
     let (at, _) = made("sidecar");
     let sidecar = format.sidecar(&at.path);
     let moved = dir.join("sidecar-moved");
     fs::rename(&sidecar, &moved).unwrap();
     symlink(&moved, &sidecar).unwrap();
-    tried(texts, "a symbolic link in the place of .deedbook", &at);
+    tried(&at);
     let file = dir.join("file");
     fs::write(&file, b"x").unwrap();
     let at = At::disk(format.path_in(&file.join("log")));
-    tried(texts, "a file in the place of a directory above it", &at);
+    tried(&at);
 }
 
 /// Files that the opener of small files refuses.
@@ -71,14 +68,13 @@ fn other_processes(texts: &mut Texts, dir: &Path) {
     let lock = path.join(".deedbook/lock");
     let held = fs::File::open(&lock).unwrap();
     held.lock().unwrap();
-    let mut here = texts.situation("book: another process holds it");
+    let mut here = texts.situation("book: another process holds it, and is waited for");
     for (what, holder) in [("of which no number is known", ""), ("whose number is known", "4711\n")]
     {
         fs::write(&lock, holder).unwrap();
         here.refused(what, Book::append_to(&path));
     }
     // The end of a wait, and an interruption before.
-    let mut here = texts.situation("book: another process holds it, and is waited for");
     let timeout = LockTimeout::from(Duration::from_millis(2));
     let failing = timeout.clone().checking(|| Err(io::Error::other("enough")));
     for (what, lock_timeout) in [("to the end", timeout), ("until a check fails", failing)] {
@@ -91,5 +87,5 @@ fn other_processes(texts: &mut Texts, dir: &Path) {
     fs::remove_dir(&gone).unwrap();
     let opened = Book::append_to("log");
     std::env::set_current_dir(before).unwrap();
-    texts.situation("book: the working directory is gone").refused("append to", opened);
+    here.refused("append to, with the working directory gone", opened);
 }

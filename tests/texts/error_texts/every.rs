@@ -4,12 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use deedbook::Result;
 
-use crate::error_texts::FORMATS;
-use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{Event, Walk};
-use crate::support::formats::wal::SINGLE;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 /// The place of a log of the format on a disk.
 pub fn at(format: &dyn Format, storage: Arc<dyn Storage>) -> At {
@@ -49,23 +44,20 @@ pub fn all(texts: &mut Texts) {
 fn presence(texts: &mut Texts, name: &str, format: &dyn Format) {
     let disk = Sim::new();
     let at = on(format, &disk);
-    let mut nothing = texts.situation(format!("{name}: there is nothing"));
-    nothing.refused("open", format.read(&at));
+    let mut here = texts.situation(format!("{name}: its files"));
+    here.refused("open", format.read(&at));
 
     let log = format.create(&at, &events());
-    let mut open = texts.situation(format!("{name}: it is open for writing"));
-    open.refused("append to", format.open(&at, Mode::Append, MANUAL));
+    here.refused("append to", format.open(&at, Mode::Append, MANUAL));
     drop(log);
-    let mut there = texts.situation(format!("{name}: there is one"));
-    there.refused("create", format.open(&at, Mode::Create, MANUAL));
+    here.refused("create", format.open(&at, Mode::Create, MANUAL));
 
-    let mut empty = texts.situation(format!("{name}: its file is gone, and was acknowledged"));
     disk.remove(&format.first_file(&at.path)).unwrap();
     for segment in 1..8 {
-        let _ = disk.remove(&at.path.join(deedbook::wal::segment_name(segment)));
+        let _ = disk.remove(&at.path.join(segment_name(segment)));
     }
     for mode in [Mode::Append, Mode::Create] {
-        empty.refused("append to, create", format.open(&at, mode, MANUAL));
+        here.refused("append to, create", format.open(&at, mode, MANUAL));
     }
 }
 
@@ -74,25 +66,22 @@ fn handles(texts: &mut Texts, name: &str, format: &dyn Format) {
     let at = on(format, &disk);
     let log = format.create(&at, &events());
     log.close().unwrap();
-    let mut closed = texts.situation(format!("{name}: the handle is closed"));
-    closed.refused("append", log.append(1, b"late"));
+    let mut here = texts.situation(format!("{name}: its handles"));
+    here.refused("append", log.append(1, b"late"));
 
     let reader = format.read(&at).unwrap();
-    let mut reading = texts.situation(format!("{name}: the handle reads"));
-    reading.refused("append", reader.append(1, b"x"));
+    here.refused("append", reader.append(1, b"x"));
 
     let low = How { record_bytes_max: Some(100), ..MANUAL };
     let log = format.open(&at, Mode::Append, low).unwrap();
-    let mut long = texts.situation(format!("{name}: a record beyond the limit of 100 bytes"));
-    long.refused("append", log.append(1, &[7; 101]));
+    here.refused("append", log.append(1, &[7; 101]));
     drop(log);
     let foreign = How { record_bytes_max: Some(20), ..MANUAL };
-    let mut shorter = texts.situation(format!("{name}: opened with a limit below its records"));
     disk.remove(&format.sidecar(&at.path).join("settings")).unwrap();
     for mode in [Mode::Read, Mode::Append] {
         match format.open(&at, mode, foreign) {
-            Ok(log) => shorter.tried("cursor", walked(log.forward(None, None, false))),
-            Err(error) => shorter.error("open, append to", &error),
+            Ok(log) => here.tried("cursor", walked(log.forward(None, None, false))),
+            Err(error) => here.error("open, append to", &error),
         };
     }
     disk.remove(&format.sidecar(&at.path).join("mark")).unwrap();
@@ -104,18 +93,17 @@ fn places(texts: &mut Texts, format: &dyn Format) {
     let at = on(format, &disk);
     let log = format.open(&at, Mode::Create, MANUAL).unwrap();
     let first = format.first_ordinal();
-    let mut empty = texts.situation(format!("{name}: it is empty"));
-    empty.refused("read the first record", log.read(first));
-    empty.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
+    let mut here = texts.situation(format!("{name}: empty, then with three records"));
+    here.refused("read the first record", log.read(first));
+    here.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
     let numbers: Vec<_> =
         events().iter().map(|(tag, bytes)| log.append(*tag, bytes).unwrap()).collect();
     let next = format.ordinal_after(numbers[2], 40);
-    let mut three = texts.situation(format!("{name}: it has three records"));
-    three.refused("read the fourth", log.read(next));
-    three.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
-    three.tried("backwards from far beyond", walked(log.backward(Some(5000), None)));
-    three.tried("cursor from inside", walked(log.forward(Some(numbers[1] + 5), None, false)));
-    three.tried("splits from far beyond", log.splits(64, Some(5000), None, false));
+    here.refused("read the fourth", log.read(next));
+    here.tried("cursor from far beyond", walked(log.forward(Some(5000), None, false)));
+    here.tried("backwards from far beyond", walked(log.backward(Some(5000), None)));
+    here.tried("cursor from inside", walked(log.forward(Some(numbers[1] + 5), None, false)));
+    here.tried("splits from far beyond", log.splits(64, Some(5000), None, false));
 }
 
 fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
@@ -129,44 +117,39 @@ fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
     let (disk, log) = begun();
     log.append(1, b"more").unwrap();
     disk.inject(Fault::once(1, other).of(Call::Sync));
-    let mut sync = texts.situation(format!("{name}: a sync failed"));
-    sync.refused("the sync", log.sync());
+    let mut here = texts.situation(format!("{name}: a call failed"));
+    here.refused("the sync", log.sync());
     disk.heal();
-    sync.refused("append, sync after it", log.append(1, b"late"));
+    here.refused("append, sync after it", log.append(1, b"late"));
 
     let (disk, log) = begun();
     disk.inject(Fault::once(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
-    let mut full = texts.situation(format!("{name}: the disk was full for one append"));
-    full.refused("append", log.append(1, &[7; 50]));
+    here.refused("append", log.append(1, &[7; 50]));
     disk.heal();
     log.append(1, b"goes on").unwrap();
 
     let (disk, log) = begun();
     disk.inject(Fault::ever(1, What::Partial(io::ErrorKind::StorageFull)).of(Call::Write));
     disk.inject(Fault::ever(1, other).of(Call::SetLen));
-    let mut twice = texts.situation(format!("{name}: an append failed and so did taking it back"));
-    twice.refused("append", log.append(1, &[7; 50]));
+    here.refused("append", log.append(1, &[7; 50]));
     disk.heal();
-    twice.refused("append after it", log.append(1, b"late"));
+    here.refused("append after it", log.append(1, b"late"));
 
     let (disk, log) = begun();
     let end = log.end().unwrap();
     cut(format, &disk, end - 30);
-    let mut short = texts.situation(format!("{name}: another process cut the log"));
-    short.refused("append", log.append(1, &[7; 50]));
-    short.refused("append after it", log.append(1, b"late"));
+    here.refused("append", log.append(1, &[7; 50]));
+    here.refused("append after it", log.append(1, b"late"));
 
     let (disk, log) = begun();
     log.append(1, b"more").unwrap();
     let path = on(format, &disk).path;
     disk.remove(&format.first_file(&path)).unwrap();
     for segment in 1..8 {
-        let _ = disk.remove(&path.join(deedbook::wal::segment_name(segment)));
+        let _ = disk.remove(&path.join(segment_name(segment)));
     }
-    let mut gone =
-        texts.situation(format!("{name}: the log's files were removed under its writer"));
-    gone.refused("sync", log.sync());
-    gone.refused("append after it", log.append(1, b"late"));
+    here.refused("sync", log.sync());
+    here.refused("append after it", log.append(1, b"late"));
 }
 
 /// Cut the log's bytes.
@@ -177,7 +160,7 @@ pub fn cut(format: &dyn Format, disk: &Sim, to: u64) {
         return file.set_len(to).unwrap();
     };
     for segment in to / size..=to / size + 8 {
-        let path = path.join(deedbook::wal::segment_name(segment));
+        let path = path.join(segment_name(segment));
         match disk.open(&path, Access::Write) {
             Ok(file) if segment == to / size => file.set_len(to % size).unwrap(),
             Ok(_) => disk.remove(&path).unwrap(),
@@ -188,6 +171,7 @@ pub fn cut(format: &dyn Format, disk: &Sim, to: u64) {
 
 fn panicked(texts: &mut Texts, format: &dyn Format) {
     let name = format.name();
+    let mut here = texts.situation(format!("{name}: a thread panicked"));
     for (what, panics_at) in [("appended", Seen::Calling), ("synced", Seen::Syncing)] {
         let armed = Arc::new(AtomicBool::new(false));
         let storage = {
@@ -202,7 +186,6 @@ fn panicked(texts: &mut Texts, format: &dyn Format) {
         armed.store(true, Ordering::SeqCst);
         let call = || drop((log.append(1, &[7; 90]), log.sync()));
         assert!(catch_unwind(AssertUnwindSafe(call)).is_err(), "{name}, {what}");
-        let mut after = texts.situation(format!("{name}: a thread that {what} panicked"));
-        after.refused("append after it", log.append(1, b"late"));
+        here.refused("append after it", log.append(1, b"late"));
     }
 }

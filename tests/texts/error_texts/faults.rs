@@ -6,11 +6,7 @@ use deedbook::Result;
 use deedbook::book::Meta;
 use deedbook::wal::{Lsn, Wal};
 
-use crate::error_texts::every::{cut, events, on};
-use crate::support::formats::book::BOOK;
-use crate::support::formats::wal::TINY;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 const CALLS: [Call; 15] = [
     Call::Open,
@@ -67,7 +63,7 @@ const OPERATIONS: [(&str, &dyn Format, Operation); 7] = [
         let (wal, lsns) = wal(disk);
         wal.truncate_before(lsns[6]).unwrap();
         wal.close().unwrap();
-        let stale = wal.path().join(deedbook::wal::segment_name(0));
+        let stale = wal.path().join(segment_name(0));
         crate::support::common::write_file(disk, &stale, &[1; 64]);
         begin(disk);
         format.open(&on(format, disk), Mode::Append, MANUAL).map(drop)
@@ -109,7 +105,7 @@ pub fn all(texts: &mut Texts) {
 fn with_gap(disk: &mut Sim) {
     let (wal, _) = wal(disk);
     (0..4).for_each(|_| assert!(wal.append(&[7; 90]).is_ok()));
-    let path = wal.path().join(deedbook::wal::segment_name(9));
+    let path = wal.path().join(segment_name(9));
     let killed = disk.kill();
     drop(wal);
     *disk = killed;

@@ -4,12 +4,7 @@ use deedbook::Result;
 use deedbook::jobs::Reach;
 use deedbook::wal::{Lsn, Wal};
 
-use crate::error_texts::FORMATS;
-use crate::error_texts::every::{cut, events, on};
-use crate::support::formats::book::BOOK;
-use crate::support::formats::wal::TINY;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 pub fn all(texts: &mut Texts) {
     cut_by_hand(texts, &BOOK);
@@ -43,7 +38,7 @@ fn damaged_beside_its_writer(texts: &mut Texts, format: &dyn Format) {
     let (path, at_byte) = match format.segment_bytes() {
         None => (format.first_file(&at.path), end + 14),
         Some(size) => {
-            let name = deedbook::wal::segment_name((end + 14) / size);
+            let name = segment_name((end + 14) / size);
             (at.path.join(name), (end + 14) % size)
         }
     };
@@ -84,7 +79,8 @@ fn dropped(texts: &mut Texts) {
     assert!(cursor.next().unwrap().is_some() && back.next().unwrap().is_some());
     let bookmark = reader.bookmark().unwrap();
     writer.truncate_before(lsns[800]).unwrap();
-    let mut here = texts.situation("wal-segments-64: its writer dropped a prefix");
+    let mut here =
+        texts.situation("wal-segments-64: its writer dropped a prefix, then a segment goes");
     let drained = |cursor: &mut deedbook::Cursor<deedbook::wal::WalFormat>| -> Result<()> {
         while cursor.next()?.is_some() {}
         Ok(())
@@ -98,9 +94,8 @@ fn dropped(texts: &mut Texts) {
     };
     here.tried("backwards", backwards());
     // A file that goes while others still count on it.
-    let segment = Path::new(DIR).join(deedbook::wal::segment_name(820));
+    let segment = Path::new(DIR).join(segment_name(820));
     disk.remove(&segment).unwrap();
-    let mut here = texts.situation("wal-segments-64: a segment is removed under its reader");
     let reader = wal(&disk, Mode::Read);
     here.tried("read before it", reader.read(lsns[801]));
     here.tried("read after it", reader.read(lsns[850]));

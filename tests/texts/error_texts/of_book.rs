@@ -7,12 +7,12 @@ use deedbook::book::{Book, META_NAME, Options};
 use deedbook::jobs::Reach;
 
 use crate::support::common::{data, deed, event_of, header, log};
-use crate::support::prelude::*;
-use crate::support::texts::{Situation, Texts};
+
+use super::*;
 
 const FILE: &str = "/log/book.log";
 
-fn options(disk: &Sim) -> Options {
+pub fn options(disk: &Sim) -> Options {
     let storage = Arc::new(disk.clone());
     Options::new().durability(Durability::Manual).storage(storage)
 }
@@ -35,7 +35,6 @@ fn written() -> Sim {
 
 pub fn all(texts: &mut Texts) {
     headers(texts);
-    layouts(texts);
     marks(texts);
     epochs(texts);
     numbers(texts);
@@ -96,36 +95,35 @@ fn headers(texts: &mut Texts) {
         bytes[at] = byte;
         bytes
     };
-    let cases = [
-        ("15 bytes", header(1)[..15].to_vec()),
-        ("another magic", with(2, b'X', header(1))),
-        ("another version", with(4, 2, header(1))),
-        ("another magic before intact deeds", with(2, b'X', log(1, &four))),
-        ("another version before intact deeds", with(4, 2, log(1, &four))),
-        ("no first event before intact deeds", log(0, &four)),
-        ("numbers beyond 2^64", log(u64::MAX - 2, &four)),
-        ("rubbish after the header", [header(1), vec![0xa5; 60]].concat()),
-    ];
-    for (what, bytes) in cases {
-        tried(&mut texts.situation(format!("book: {what}")), &holding(&bytes));
+    let padded = std::fs::read(data("specC-3").join("book.log")).unwrap();
+    let mut here = texts.situation("book: its header, alone and before deeds");
+    for bytes in [
+        header(1)[..15].to_vec(),
+        with(2, b'X', header(1)),
+        with(4, 2, header(1)),
+        with(2, b'X', log(1, &four)),
+        with(4, 2, log(1, &four)),
+        // No first event, numbers beyond 2^64, rubbish, another layout.
+        log(0, &four),
+        log(u64::MAX - 2, &four),
+        [header(1), vec![0xa5; 60]].concat(),
+        padded,
+    ] {
+        tried(&mut here, &holding(&bytes));
     }
 }
 
-fn layouts(texts: &mut Texts) {
-    let padded = std::fs::read(data("specC-3").join("book.log")).unwrap();
-    tried(&mut texts.situation("book: of the layout padded"), &holding(&padded));
-}
-
 fn marks(texts: &mut Texts) {
+    let mut here = texts.situation("book: its mark differs from the log");
     let disk = written();
     let whole = read_file(&disk, Path::new(FILE));
     write_file(&disk, Path::new(FILE), &whole[..3]);
-    tried(&mut texts.situation("book: 3 bytes are left of an acknowledged log"), &disk);
+    tried(&mut here, &disk);
     let disk = written();
     let mut other = whole.clone();
     other[8] = 7;
     write_file(&disk, Path::new(FILE), &other);
-    tried(&mut texts.situation("book: header and mark number it differently"), &disk);
+    tried(&mut here, &disk);
     // The header's sector of the first save did not reach the disk.
     let disk = Sim::new();
     let book = options(&disk).open("/log", Mode::Create).unwrap();
@@ -133,24 +131,22 @@ fn marks(texts: &mut Texts) {
     let disk = disk.kill();
     let torn = [header(0), deed(1, &[1; 40])].concat();
     write_file(&disk, Path::new(FILE), &torn);
-    tried(&mut texts.situation("book: the first save has no header"), &disk);
+    tried(&mut here, &disk);
 }
 
 fn epochs(texts: &mut Texts) {
     let disk = written();
     let with_epoch = |epoch| options(&disk).epoch(epoch);
-    let mut other = texts.situation("book: another epoch than the log's");
-    other.refused("append to", with_epoch(3).open("/log", Mode::Append));
+    let mut here = texts.situation("book: another epoch than the log's or the directory's");
+    here.refused("append to", with_epoch(3).open("/log", Mode::Append));
     let book = options(&disk).open("/log", Mode::Append).unwrap();
     let mut batch = Batch::<BookFormat>::new(1000);
     batch.push(1, b"x").unwrap();
-    other.refused("append_batch", book.append_batch(&batch, None, Some(3)));
-    let mut named = texts.situation("book: in a directory named 0i5");
-    named.refused("create with epoch 3", with_epoch(3).open("/0i5", Mode::Create));
+    here.refused("append_batch", book.append_batch(&batch, None, Some(3)));
+    here.refused("create with epoch 3", with_epoch(3).open("/0i5", Mode::Create));
     disk.create_dir(Path::new("/0i9")).unwrap();
     write_file(&disk, Path::new("/0i9/book.log"), &log(1, &[event_of(1, 40)]));
-    let mut wrong = texts.situation("book: in a directory named 0i9, with event 1");
-    wrong.refused("append to", options(&disk).open("/0i9", Mode::Append));
+    here.refused("append to", options(&disk).open("/0i9", Mode::Append));
 }
 
 fn numbers(texts: &mut Texts) {
@@ -178,39 +174,34 @@ fn numbers(texts: &mut Texts) {
 fn metadata(texts: &mut Texts) {
     let disk = written();
     let reader = options(&disk).open("/log", Mode::Read).unwrap();
-    let mut meta = texts.situation("book: metadata");
-    meta.refused("read_meta of a key that is none", reader.read_meta("love"));
+    let mut here = texts.situation("book: metadata and the note of a loss");
+    here.refused("read_meta of a key that is none", reader.read_meta("love"));
     let note = Path::new("/log/.deedbook/loss");
     write_file(&disk, note, b"records 7\n");
-    let mut loss = texts.situation("book: the note of a loss is damaged");
-    loss.refused("open", options(&disk).open("/log", Mode::Read));
+    here.refused("open", options(&disk).open("/log", Mode::Read));
     disk.remove(note).unwrap();
     let lost = written();
     let bytes = read_file(&lost, Path::new(FILE));
     write_file(&lost, Path::new(FILE), &bytes[..bytes.len() - (40 + 24)]);
     lost.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Rename));
     let may = deedbook::report::Repair { accept_loss: true, ..deedbook::report::Repair::default() };
-    let mut loss = texts.situation("book: the note of a loss cannot be stored");
-    loss.refused("repair that accepts it", options(&lost).repair("/log", may));
-    let mut meta = texts.situation("book: metadata of another size");
+    here.refused("repair that accepts it", options(&lost).repair("/log", may));
     write_file(&disk, &Path::new("/log").join(META_NAME), &[0; 255]);
-    meta.refused("meta of 255 bytes", reader.meta());
+    here.refused("meta of 255 bytes", reader.meta());
 }
 
 fn tails(texts: &mut Texts) {
     let mut bytes = log(1, &[(1, vec![1; 40]), (2, vec![2; 40]), (3, vec![3; 40])]);
     bytes[16..16 + 128].fill(0);
     let disk = holding(&bytes);
-    let mut lost = texts.situation("book: two deeds are zeros, and numbers are to be kept");
+    let mut here = texts.situation("book: lost numbers, other formats, a saved tail");
     let kept = options(&disk).salvage_keeping_numbers("/log", "/copy", |_, _| Ok(()));
-    lost.refused("salvage_keeping_numbers", kept);
+    here.refused("salvage_keeping_numbers", kept);
     let disk = written();
     let wal = deedbook::wal::Options::new().storage(Arc::new(disk.clone()));
-    let mut other = texts.situation("book: where one of another format is");
-    other.refused("wal: open", wal.open("/log", Mode::Read));
+    here.refused("wal: open", wal.open("/log", Mode::Read));
     wal.open("/wal", Mode::Create).unwrap().append(b"x").unwrap();
-    other.refused("open", options(&disk).open("/wal", Mode::Read));
-    let mut lone = texts.situation("wal: a saved tail");
+    here.refused("open", options(&disk).open("/wal", Mode::Read));
     write_file(&disk, Path::new("/log/log.cut-80"), b"a tail");
-    lone.refused("append to", wal.open("/log/log.cut-80", Mode::Append));
+    here.refused("append to", wal.open("/log/log.cut-80", Mode::Append));
 }

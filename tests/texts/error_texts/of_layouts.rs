@@ -7,8 +7,8 @@ use deedbook::book::BookFormat;
 use deedbook::book::{Layout, Options};
 
 use crate::error_texts::of_book::tried;
-use crate::support::prelude::*;
-use crate::support::texts::{Situation, Texts};
+
+use super::*;
 
 const FILE: &str = "/log/book.log";
 const SLOTS: [usize; 2] = [0, 4096];
@@ -51,28 +51,29 @@ pub fn all(texts: &mut Texts) {
 }
 
 fn ends(texts: &mut Texts) {
-    let mut at = |what: &str, disk: &Sim| {
-        tried(&mut texts.situation(format!("slots: {what}")), disk);
-    };
-    at("a deed that no slot counts", &changed(&[4], |log| log.extend_from_within(DEEDS_AT..)));
-    at("the first batch is not what was committed", &changed(&[4], |log| log[DEEDS_AT + 30] ^= 1));
-    at(
-        "both slots are damaged",
-        &changed(&[4], |log| SLOTS.iter().for_each(|at| log[at + 30] ^= 1)),
-    );
-    at("the first batch is missing", &changed(&[4], |log| log.truncate(DEEDS_AT)));
-    at("an initial slot and a damaged one", &changed(&[4], |log| log[SLOTS[1] + 30] ^= 1));
+    let mut here = texts.situation("slots: damaged");
+    let changes: [fn(&mut Vec<u8>); 5] = [
+        // A deed that no slot counts; then the first batch, both slots, no batch, and one slot.
+        |log| log.extend_from_within(DEEDS_AT..),
+        |log| log[DEEDS_AT + 30] ^= 1,
+        |log| SLOTS.iter().for_each(|at| log[at + 30] ^= 1),
+        |log| log.truncate(DEEDS_AT),
+        |log| log[SLOTS[1] + 30] ^= 1,
+    ];
+    for change in changes {
+        tried(&mut here, &changed(&[4], change));
+    }
     let disk = written(&[2, 2]);
     let mut changed = read_file(&disk, Path::new(FILE));
     changed[DEEDS_AT + 2 * LEN + 30] ^= 1;
     write_file(&disk, Path::new(FILE), &changed);
-    at("a byte of the newest batch, which was acknowledged", &disk);
+    tried(&mut here, &disk);
     // The newest batch has a checksum in the header; earlier batches have only the checksums of their blocks.
     let disk = written(&[2000, 1]);
     let mut rotten = read_file(&disk, Path::new(FILE));
     rotten[DEEDS_AT + 30] ^= 1;
     write_file(&disk, Path::new(FILE), &rotten);
-    at("a byte of an indexed block", &disk);
+    tried(&mut here, &disk);
 }
 
 fn choices(texts: &mut Texts) {
@@ -100,7 +101,7 @@ fn conversions(texts: &mut Texts) {
             Ok(())
         })
         .unwrap();
-    failing(&mut texts.situation("book: a call of the file system fails in a conversion"));
+    failing(&mut here);
     assert!(options(&disk).verify("/to").unwrap().ok());
 }
 

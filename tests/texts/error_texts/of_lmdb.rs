@@ -1,8 +1,6 @@
 //! Refusals on the way from LMDB to books, and back.
 
-use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 
 use deedbook::book::lmdb::{Environment, Options, Report};
 use deedbook::book::pier::Pier;
@@ -10,7 +8,8 @@ use deedbook::book::{Book, Meta};
 use deedbook::{Error, Result};
 
 use crate::support::common::lmdb_pages::{PAGE, Pages, make};
-use crate::support::texts::{Situation, Texts};
+
+use super::*;
 
 const EVENTS: [(u64, &[u8]); 2] = [(1, b"\0\0\0\0one"), (2, b"\0\0\0\0two")];
 const META: [(&str, &[u8]); 4] = [("who", b""), ("version", b""), ("life", b"\x01"), ("fake", b"")];

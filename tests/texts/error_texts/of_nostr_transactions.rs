@@ -2,15 +2,14 @@
 
 use deedbook::nostr::{Batches, Event, EventStore, Id, Include, Options};
 
-use crate::support::common::crc32;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
 use arrow_array::{
     ArrayRef, FixedSizeBinaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
     TimestampMicrosecondArray,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
+
+use super::*;
 
 const JOB: &str = "job";
 const STAGED: &str = "/events/.deedbook/staged/job.0.0.1";

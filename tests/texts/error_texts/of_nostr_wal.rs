@@ -3,8 +3,7 @@
 use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions, repair};
 
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 const DIR: &str = "/wal";
 const BROKEN: What = What::Error(std::io::ErrorKind::Other);
@@ -91,13 +90,12 @@ fn numbers(texts: &mut Texts) {
 }
 
 fn files(texts: &mut Texts) {
-    let mut here = texts.situation("nostr wal: files that are missing");
+    let mut here = texts.situation("nostr wal: files that are missing, or none");
     for gone in ["wal.log", "wal.000001.log", "wal.000002.log"] {
         let disk = written(5);
         disk.remove(&path(gone)).unwrap();
         here.refused(gone, options(&disk).open(DIR, Mode::Append));
     }
-    let mut here = texts.situation("nostr wal: files that are none");
     for bytes in [&b"WLA"[..], &[b'W'; 24], &[&b"WLAO"[..], &[0; 20]].concat()] {
         let disk = Sim::new();
         disk.create_dir(Path::new(DIR)).unwrap();
@@ -127,9 +125,7 @@ fn damage(texts: &mut Texts) {
     let mut bytes = vec![0; 24 + 2 * 79];
     later.read_at(&mut bytes, 0).unwrap();
     disk.open(&path("wal.000001.log"), Access::Write).unwrap().write_at(&bytes, 0).unwrap();
-    let mut here = texts.situation("nostr wal: numbers that do not follow");
     here.refused("append to", options(&disk).open(DIR, Mode::Append));
-    let mut here = texts.situation("nostr wal: a repair");
     let may = Repair { force: false, accept_loss: false, dry_run: false };
     let disk = written(2);
     flip(&disk, "wal.log", 60, 1);
@@ -137,7 +133,7 @@ fn damage(texts: &mut Texts) {
 }
 
 fn failures(texts: &mut Texts) {
-    let mut here = texts.situation("nostr wal: a call of a checkpoint or a removal fails");
+    let mut here = texts.situation("nostr wal: a call fails");
     for call in [Call::Write, Call::Sync, Call::Remove, Call::SyncDir, Call::List] {
         for at in 1..6 {
             let disk = written(5);
@@ -147,7 +143,6 @@ fn failures(texts: &mut Texts) {
             here.tried("drop", wal.drop_before_checkpoint());
         }
     }
-    let mut here = texts.situation("nostr wal: a file cannot be finished");
     for call in [Call::SetLen, Call::Sync, Call::Len] {
         for at in 1..6 {
             let disk = written(1);

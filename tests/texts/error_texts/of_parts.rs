@@ -1,13 +1,10 @@
 //! Refusals of payloads that are read and written in parts.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 
-use deedbook::Mode;
 use deedbook::book::Options;
-use deedbook::storage::sim::Sim;
 
-use crate::support::texts::Texts;
+use super::*;
 
 /// A reader that fails at once.
 struct Broken;

@@ -2,20 +2,15 @@
 
 use std::io::ErrorKind as Io;
 
-use deedbook::book::Options;
 use deedbook::book::pier::Pier;
 
 use crate::error_texts::of_transactions::put_at;
-use crate::support::prelude::*;
-use crate::support::texts::{Situation, Texts};
+
+use super::of_book::options;
+use super::*;
 
 const PIER: &str = "/zod";
 const LOG: &str = "/zod/.urb/log";
-
-fn options(disk: &Sim) -> Options {
-    let storage = Arc::new(disk.clone());
-    Options::new().durability(Durability::Manual).storage(storage)
-}
 
 fn epoch(number: u64) -> PathBuf {
     Path::new(LOG).join(format!("0i{number}"))
@@ -80,46 +75,33 @@ fn commits(texts: &mut Texts) {
     here.refused("append after a place of a later version", open(&later, Mode::Append));
 }
 
-fn tried(here: &mut Situation<'_>, disk: &Sim) {
-    here.tried("open", open(disk, Mode::Read));
-}
-
 fn sequences(texts: &mut Texts) {
-    let mut gap = texts.situation("pier: an epoch is missing between two");
-    tried(&mut gap, &holding(&[(0, 3), (5, 1)]));
-    let mut both = texts.situation("pier: two epochs have the same events");
-    tried(&mut both, &holding(&[(0, 3), (2, 4)]));
-    let mut none = texts.situation("pier: no epoch");
-    none.refused("open", open(&holding(&[]), Mode::Read));
-    let mut there = texts.situation("pier: one that is there, or begins elsewhere");
+    let mut here = texts.situation("pier: epochs that leave out events, overlap, or are none");
+    for epochs in [&[(0, 3), (5, 1)][..], &[(0, 3), (2, 4)], &[]] {
+        here.refused("open", open(&holding(epochs), Mode::Read));
+    }
     let disk = holding(&[(3, 2)]);
-    there.refused("create", open(&disk, Mode::Create));
+    here.refused("create", open(&disk, Mode::Create));
     let asked = options(&disk).epoch(4);
-    there.refused("append to with epoch 4", asked.open_pier(PIER, Mode::Append));
+    here.refused("append to with epoch 4", asked.open_pier(PIER, Mode::Append));
 }
 
 fn stores(texts: &mut Texts) {
-    let file = |name: &str, bytes: &[u8]| {
+    let mut here = texts.situation("pier: an epoch in LMDB, of a version to come, without a log");
+    let texts: [(&str, &[u8]); 4] =
+        [("epoc.txt", b"1"), ("epoc.txt", b"4"), ("epoc.txt", &[b'3'; 4097]), ("vere.txt", b"3.5")];
+    for (name, bytes) in texts {
         let disk = holding(&[(0, 3)]);
         disk.create_dir(&epoch(3)).unwrap();
         write_file(&disk, &epoch(3).join(name), bytes);
-        disk
-    };
-    let cases = [
-        ("in LMDB by epoc.txt", file("epoc.txt", b"1")),
-        ("of a version to come", file("epoc.txt", b"4")),
-        ("with a long text", file("epoc.txt", &[b'3'; 4097])),
-        ("without a log", file("vere.txt", b"3.5")),
-    ];
-    for (name, disk) in cases {
-        tried(&mut texts.situation(format!("pier: an epoch {name}")), &disk);
+        here.refused("open", open(&disk, Mode::Read));
     }
     let disk = holding(&[(0, 3)]);
     write_file(&disk, &epoch(3), b"");
-    tried(&mut texts.situation("pier: an epoch that is a file"), &disk);
+    here.refused("open, the epoch is a file", open(&disk, Mode::Read));
     let disk = holding(&[]);
     write_file(&disk, &Path::new(LOG).join("data.mdb"), b"");
-    tried(&mut texts.situation("pier: LMDB without epochs"), &disk);
+    here.refused("open, LMDB without epochs", open(&disk, Mode::Read));
 }
 
 fn mended(texts: &mut Texts) {
@@ -128,41 +110,37 @@ fn mended(texts: &mut Texts) {
     let mut bytes = read_file(&disk, &log);
     bytes[16 + 12] ^= 1;
     write_file(&disk, &log, &bytes);
-    let mut sealed = texts.situation("pier: a sealed epoch is damaged");
-    sealed.refused("repair", options(&disk).repair_pier(PIER, Repair::default()));
+    let mut here = texts.situation("pier: a sealed epoch is damaged, or has other numbers");
+    here.refused("repair", options(&disk).repair_pier(PIER, Repair::default()));
     let disk = holding(&[(0, 3)]);
     let other = options(&disk).epoch(100).open("/other", Mode::Create).unwrap();
     other.append(0, b"deed").unwrap();
     other.close().unwrap();
     disk.rename(Path::new("/other"), &epoch(3)).unwrap();
-    let mut renamed = texts.situation("pier: the log of an epoch has other numbers than its name");
-    renamed.refused("salvage", options(&disk).salvage_pier(PIER, "/copy"));
+    here.refused("salvage", options(&disk).salvage_pier(PIER, "/copy"));
 }
 
 fn handles(texts: &mut Texts) {
     let disk = holding(&[(0, 3)]);
-    let mut reading = texts.situation("pier: opened for reading");
+    let mut here = texts.situation("pier: what its handles refuse");
     let reader = open(&disk, Mode::Read).unwrap();
-    reading.refused("roll", reader.roll());
-    reading.refused("read", reader.read(4));
-    reading.refused("set a consumer at event 5", reader.set_consumer("one", 5));
+    here.refused("roll", reader.roll());
+    here.refused("read", reader.read(4));
+    here.refused("set a consumer at event 5", reader.set_consumer("one", 5));
     let mut slow = reader.follow(None).unwrap();
-    let mut writing = texts.situation("pier: opened for appending");
     let pier = open(&disk, Mode::Append).unwrap();
     pier.roll().unwrap();
-    writing.refused("roll, a second time", pier.roll());
+    here.refused("roll, a second time", pier.roll());
     let new = open(&Sim::new(), Mode::Append).unwrap();
-    writing.refused("read of an empty one", new.read(1));
+    here.refused("read of an empty one", new.read(1));
     pier.append(0, b"deed").unwrap();
     pier.roll().unwrap();
     slow.next(std::time::Duration::ZERO).unwrap();
     pier.retain(&Retention::new().bytes_max(0)).unwrap();
-    let mut dropped = texts.situation("pier: its first epochs were dropped");
     (0..2).for_each(|_| drop(slow.next(std::time::Duration::ZERO)));
-    dropped.refused("follow", slow.next(std::time::Duration::ZERO));
+    here.refused("follow", slow.next(std::time::Duration::ZERO));
     pier.close().unwrap();
-    let mut closed = texts.situation("pier: closed");
-    closed.refused("append", pier.append(0, b""));
+    here.refused("append", pier.append(0, b""));
 }
 
 /// Each call of the storage in turn, until none is left.

@@ -1,19 +1,13 @@
 //! Refusals of a commit of staged records, and obstacles to a begun commit.
 
-use deedbook::book::{Book, Options};
+use deedbook::book::Book;
 use deedbook::{Result, wal};
 
-use crate::support::common::crc32;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::of_book::options;
+use super::*;
 
 const SIDECAR: &str = "/log/.deedbook";
 const JOB: &str = "job";
-
-fn options(disk: &Sim) -> Options {
-    let storage = Arc::new(disk.clone());
-    Options::new().durability(Durability::Manual).storage(storage)
-}
 
 fn opened(disk: &Sim) -> Result<Book> {
     options(disk).open("/log", Mode::Append)

@@ -1,11 +1,8 @@
 //! Refusals of only a write-ahead log: layouts, truncation, consumers, retention.
 
-use deedbook::wal::{Layout, Lsn, Options};
-use deedbook::wal::{Wal, segment_name};
+use deedbook::wal::{Layout, Lsn, Options, Wal};
 
-use crate::support::formats::wal::head_marker;
-use crate::support::prelude::*;
-use crate::support::texts::Texts;
+use super::*;
 
 const SEGMENTED: Layout = Layout::Segmented { segment_bytes: 64 };
 
@@ -47,12 +44,11 @@ fn layouts(texts: &mut Texts) {
 fn truncation(texts: &mut Texts) {
     let disk = Sim::new();
     let (one, lsns) = written(&disk, "/log/one", Layout::Single);
-    let mut single = texts.situation("wal: a single file has no prefix to drop");
-    single.refused("truncate_before, retain", one.truncate_before(lsns[2]));
+    let mut here = texts.situation("wal: a truncation where none can be");
+    here.refused("truncate_before, retain", one.truncate_before(lsns[2]));
 
     let (many, lsns) = written(&disk, "/log/many", SEGMENTED);
     let last = many.append(b"not synced").unwrap();
-    let mut here = texts.situation("wal: a truncation where none can be");
     here.refused("truncate_after what is not durable", many.truncate_after(last));
     here.refused("truncate_from the end", many.truncate_from(many.end().unwrap()));
     many.sync().unwrap();
@@ -70,8 +66,7 @@ fn truncation(texts: &mut Texts) {
         wal.sync().unwrap();
         (wal, lsns)
     };
-    let mut archive = texts.situation("wal: the archive takes no segment");
-    archive.refused("truncate_before", wal.truncate_before(lsns[4]));
+    here.refused("truncate_before", wal.truncate_before(lsns[4]));
 }
 
 fn consumers(texts: &mut Texts) {
@@ -85,8 +80,7 @@ fn consumers(texts: &mut Texts) {
     here.refused("truncate_before what is needed", wal.truncate_before(lsns[3]));
     let file = Path::new("/log/many/.deedbook/consumers");
     disk.open(file, Access::Write).unwrap().write_at(b"?", 1).unwrap();
-    let mut damaged = texts.situation("wal: the consumers' file is damaged");
-    damaged.refused("consumers, set_consumer", wal.consumers());
+    here.refused("consumers, set_consumer", wal.consumers());
 }
 
 fn foreign(texts: &mut Texts) {
@@ -95,7 +89,7 @@ fn foreign(texts: &mut Texts) {
     write_file(&disk, Path::new("/log/program"), &[0x7f; 300]);
     disk.create_dir(Path::new("/log/dir")).unwrap();
     write_file(&disk, &Path::new("/log/dir").join(segment_name(0)), &[0x7f; 300]);
-    let mut here = texts.situation("wal: a file that is none");
+    let mut here = texts.situation("wal: a file that is none, or a torn first record");
     for path in ["/log/program", "/log/dir"] {
         for mode in [Mode::Read, Mode::Append] {
             here.refused("open, append to", options(&disk, None).open(path, mode));
@@ -103,7 +97,6 @@ fn foreign(texts: &mut Texts) {
     }
     let torn = [&[1, 2, 3, 4, 50, 0, 0, 0][..], &[9; 9]].concat();
     write_file(&disk, Path::new("/log/torn.wal"), &torn);
-    let mut here = texts.situation("wal: nothing but the beginning of a first record");
     here.refused("append to", options(&disk, None).open("/log/torn.wal", Mode::Append));
 }
 
@@ -114,12 +107,11 @@ fn far(texts: &mut Texts) {
     let head = (1 << 63) - 128;
     write_file(&disk, Path::new("/log/head"), &head_marker(head));
     let wal = options(&disk, Some(SEGMENTED)).open("/log", Mode::Append).unwrap();
-    let mut here = texts.situation("wal: an append beyond 2^63");
+    let mut here = texts.situation("wal: positions beyond 2^63");
     here.refused("append", wal.append(&[7; 200]));
     drop(wal);
     disk.create_dir(Path::new("/far")).unwrap();
     write_file(&disk, Path::new("/far/head"), &head_marker((1 << 63) + 64));
-    let mut here = texts.situation("wal: a head beyond 2^63");
     for mode in [Mode::Read, Mode::Append] {
         here.tried("open, append to", options(&disk, Some(SEGMENTED)).open("/far", mode));
     }

@@ -9,7 +9,6 @@ use deedbook::report::{
 use crate::support::formats::framing::crc32;
 use crate::support::prelude::*;
 
-/// The pieces of a line.
 #[derive(Default)]
 struct Line(Vec<String>);
 
@@ -92,7 +91,6 @@ pub fn opening(report: &OpenReport) -> String {
     line.damage(&report.damage).done()
 }
 
-/// A report as a line, or its error.
 fn line<T>(report: &Result<T>, say: impl FnOnce(&mut Line, &T)) -> String {
     let mut line = Line::default();
     match report {

@@ -62,14 +62,18 @@ const OF_BOOKS: [(Change, Mark); 9] = [
     (BYTE_1, NONE_SYNCED),
 ];
 
-const OF_SEGMENTS: [(Change, Mark); 5] = [
-    (AS_IT_WAS, CLOSED),
+const OF_SLOTS: [(Change, Mark); 8] = [
+    (BYTE_AFTER, NOTHING),
     (CUT_SHORT, SYNCED_3),
     (BYTE_6, CLOSED),
     (ALL_CUT_OFF, SYNCED_3),
-    (BYTES_2_AND_5, SYNCED_3),
+    (BYTE_1, NONE_SYNCED),
+    (CUT_SHORT, CLOSED),
+    (LENGTH_2, SYNCED_3),
+    (ALL_CUT_OFF, NONE_SYNCED),
 ];
-const OF_A_SINGLE_FILE: [(Change, Mark); 2] = [(CUT_SHORT, SYNCED_3), (BYTE_6, CLOSED)];
+const OF_SEGMENTS: [(Change, Mark); 3] =
+    [(BYTE_6, CLOSED), (ALL_CUT_OFF, SYNCED_3), (BYTES_2_AND_5, SYNCED_3)];
 
 const CHANGES: [Change; 12] = [
     AS_IT_WAS,
@@ -92,14 +96,13 @@ fn flip(specimen: &Specimen<'_>, space: &mut [u8], record: usize) {
     space[specimen.edges[record - 1] + specimen.format.framing().head() + 3] ^= 1;
 }
 
-/// The situations of a format: the name of each, the files, and the options for opening. Packed books have them all. The
-/// engine is the same for every format, so the others have only those with other places or files.
+/// The situations of a format: the name of each, the files, and the options for opening. The engine is the same for
+/// every format, so formats other than packed books have only those with a line of another kind.
 pub fn each(format: &dyn Format) -> Vec<Situation> {
     let plainly = |table: &[(Change, Mark)]| -> Vec<Situation> {
         table.iter().map(|&(change, mark)| plainly(format, change, mark)).collect()
     };
     match format.framing() {
-        Framing::Wal if format.segment_bytes().is_none() => plainly(&OF_A_SINGLE_FILE),
         Framing::Wal => {
             let mut all = plainly(&OF_SEGMENTS);
             for (segment, mark) in [
@@ -117,19 +120,14 @@ pub fn each(format: &dyn Format) -> Vec<Situation> {
             all
         }
         Framing::Slots => {
-            let mut all = plainly(&OF_BOOKS);
-            all.extend([limited(format), exact(format, BYTE_6), large(format)]);
-            all.extend(plainly(&[
-                (CUT_SHORT, CLOSED),
-                (LENGTH_2, SYNCED_3),
-                (ALL_CUT_OFF, NONE_SYNCED),
-            ]));
+            let mut all = plainly(&OF_SLOTS);
+            all.extend([limited(format), large(format)]);
             all
         }
         _ => {
             let mut all = plainly(&OF_BOOKS);
             all.extend(other_marks(format));
-            all.extend([exact(format, AS_IT_WAS), limited(format)]);
+            all.extend([exact(format), limited(format)]);
             all.extend(plainly(&[(BYTE_1, NOTHING)]));
             all
         }
@@ -142,7 +140,6 @@ pub fn every_pair(format: &dyn Format) -> Vec<Situation> {
     pairs.map(|(change, mark)| plainly(format, change, mark)).collect()
 }
 
-/// The changed files of a log.
 fn changed(specimen: &Specimen<'_>, (_, change): Change) -> Files {
     let mut space = specimen.space.clone();
     change(specimen, &mut space);
@@ -154,7 +151,6 @@ fn plainly(format: &dyn Format, change: Change, (mark, beside): Mark) -> Situati
     (format!("{}, {mark}", change.0), changed(&specimen, change), MANUAL)
 }
 
-/// A log without segment `missing`.
 fn without_a_segment(format: &dyn Format, missing: usize, (mark, beside): Mark) -> Situation {
     let mut files = Specimen::new(format, &plain(RECORDS, BYTES), beside).files;
     files.bytes.retain(|path, _| segment_index(path) != Some(missing));
@@ -170,10 +166,10 @@ fn large(format: &dyn Format) -> Situation {
 }
 
 /// A log whose opening removes unacknowledged records.
-fn exact(format: &dyn Format, change: Change) -> Situation {
+fn exact(format: &dyn Format) -> Situation {
     let (mark, beside) = SYNCED_3;
     let specimen = Specimen::with(format, EXACT, &plain(RECORDS, BYTES), beside);
-    (format!("acknowledged only: {}, {mark}", change.0), changed(&specimen, change), EXACT)
+    (format!("acknowledged only: {}, {mark}", AS_IT_WAS.0), specimen.files, EXACT)
 }
 
 /// A log opened with a limit below the length of its records.
@@ -218,8 +214,7 @@ fn dropped(format: &dyn Format) -> [Situation; 2] {
     [("all dropped".into(), drop_all_but(0).1, MANUAL), (what.into(), older, MANUAL)]
 }
 
-/// The files of a log in segments before and after dropping all but the last `kept` records, and the start of the last
-/// record.
+/// The files of a log before and after dropping all but the last `kept` records, and the last record's start.
 fn drop_all_but(kept: usize) -> (Files, Files, u64) {
     let memory = Memory::new();
     memory.create_dir(Path::new(DIR)).unwrap();
