@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deedbook::book::{self, Book};
+use deedbook::book::{self, Book, Layout};
 use deedbook::engine::{self, Common};
 use deedbook::wal::{self, Lsn, Wal};
 use deedbook::{Durability, LockTimeout, Mode, Recovery, Result};
@@ -13,7 +13,6 @@ use crate::disk::Disk;
 use crate::toy::Toy;
 
 const PATH: &str = "/log";
-/// The file of a single-file WAL.
 const FILE: &str = "/log.wal";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +23,13 @@ pub enum Kind {
     Single,
     /// A Book of the layout `packed`.
     Packed,
+    /// A Book of the layout `slots`: appends and syncs take turns at two headers.
+    Slots,
     /// The example of a format.
     Toy,
 }
 
-pub const KINDS: [Kind; 4] = [Kind::Segments, Kind::Single, Kind::Packed, Kind::Toy];
+pub const KINDS: [Kind; 5] = [Kind::Segments, Kind::Single, Kind::Packed, Kind::Slots, Kind::Toy];
 
 /// The operations of the models on a log. A record goes by its place: byte, LSN, or number.
 pub trait Log: Send + Sync {
@@ -37,7 +38,6 @@ pub trait Log: Send + Sync {
     fn wait_durable(&self, place: u64) -> Result<()>;
     fn sync(&self) -> Result<()>;
     fn close(&self) -> Result<()>;
-    /// All records, with their places.
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>>;
 }
 
@@ -46,18 +46,18 @@ impl Kind {
         self.try_open(disk).expect("the log opens")
     }
 
-    /// The records after recovery.
     pub fn records(self, disk: &Disk) -> Vec<(u64, Vec<u8>)> {
         self.try_open(disk).and_then(|log| log.records()).expect("recovery")
     }
 
     fn try_open(self, disk: &Disk) -> Result<Arc<dyn Log>> {
-        let (durability, storage) = (Durability::Manual, Arc::new(disk.clone()));
+        let (durability, storage) = (Durability::Manual, disk.storage());
         Ok(match self {
             Self::Segments | Self::Single => Arc::new(self.open_wal(disk)?),
-            Self::Packed => {
-                let options = book::Options::new().durability(durability).storage(storage);
-                Arc::new(options.open(PATH, Mode::Append)?)
+            Self::Packed | Self::Slots => {
+                let layout = (self == Self::Slots).then_some(Layout::Slots);
+                let options = book::Options::new().durability(durability).layout(layout);
+                Arc::new(options.storage(storage).open(PATH, Mode::Append)?)
             }
             Self::Toy => {
                 let options = Common {
@@ -74,7 +74,6 @@ impl Kind {
         })
     }
 
-    /// Opens the log as a WAL.
     pub fn open_wal(self, disk: &Disk) -> Result<Wal> {
         let (path, layout) = match self {
             Self::Segments => (PATH, wal::Layout::Segmented { segment_bytes: 64 }),
@@ -83,12 +82,25 @@ impl Kind {
         let options = wal::Options::new()
             .durability(Durability::Manual)
             .layout(layout)
-            .storage(Arc::new(disk.clone()));
+            .storage(disk.storage());
         options.open(path, Mode::Append)
     }
 }
 
+macro_rules! methods_of_the_handle {
+    () => {
+        fn sync(&self) -> Result<()> {
+            self.sync()
+        }
+        fn close(&self) -> Result<()> {
+            self.close()
+        }
+    };
+}
+
 impl Log for Wal {
+    methods_of_the_handle!();
+
     fn append(&self, payload: &[u8]) -> Result<u64> {
         self.append(payload).map(|lsn| lsn.0)
     }
@@ -98,18 +110,14 @@ impl Log for Wal {
     fn wait_durable(&self, place: u64) -> Result<()> {
         self.wait_durable(Lsn(place))
     }
-    fn sync(&self) -> Result<()> {
-        self.sync()
-    }
-    fn close(&self) -> Result<()> {
-        self.close()
-    }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
         self.iter(..)?.map(|record| record.map(|r| (r.lsn.0, r.payload))).collect()
     }
 }
 
 impl Log for Book {
+    methods_of_the_handle!();
+
     fn append(&self, payload: &[u8]) -> Result<u64> {
         self.append(7, payload)
     }
@@ -119,12 +127,6 @@ impl Log for Book {
     fn wait_durable(&self, place: u64) -> Result<()> {
         self.wait_durable(place)
     }
-    fn sync(&self) -> Result<()> {
-        self.sync()
-    }
-    fn close(&self) -> Result<()> {
-        self.close()
-    }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
         let number = |event: Option<u64>| event.expect("nothing is damaged");
         self.iter(1..)?.map(|deed| deed.map(|d| (number(d.event), d.jam))).collect()
@@ -132,6 +134,8 @@ impl Log for Book {
 }
 
 impl Log for engine::Log<Toy> {
+    methods_of_the_handle!();
+
     fn append(&self, payload: &[u8]) -> Result<u64> {
         Ok(self.append_tagged((), payload)?.offset)
     }
@@ -140,12 +144,6 @@ impl Log for engine::Log<Toy> {
     }
     fn wait_durable(&self, place: u64) -> Result<()> {
         self.wait_durable_at(place)
-    }
-    fn sync(&self) -> Result<()> {
-        self.sync()
-    }
-    fn close(&self) -> Result<()> {
-        self.close()
     }
     fn records(&self) -> Result<Vec<(u64, Vec<u8>)>> {
         let mut cursor = self.cursor_by_offset(None, None, deedbook::OnCorrupt::Raise)?;
