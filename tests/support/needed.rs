@@ -11,6 +11,9 @@ use super::harness::mutations::Outcomes;
 
 use crate::support::prelude::*;
 
+/// After the step of the mutated call, each run judges one of so many moments, and the ends of the steps.
+const LATER_EVERY: usize = 3;
+
 /// The options of the log, the call at which a first process died, and the steps.
 pub type History = (&'static str, Option<(Call, u64)>, &'static str);
 
@@ -84,7 +87,15 @@ fn judged<R: Run>(
     states: u64,
     good: &mut HashSet<(u64, usize)>,
 ) -> (Vec<Made>, Result<(), String>) {
-    let Ran { run, moments, made, done } = run::<R>(history, at);
+    let Ran { run, mut moments, made, done } = run::<R>(history, at);
+    if let Some((call, _)) = at {
+        let end = 2 * made[call].operation;
+        let mut index = call;
+        moments.retain(|Moment(_, number, _)| {
+            index += 1;
+            *number < end || number % 2 == 1 || index.is_multiple_of(LATER_EVERY)
+        });
+    }
     let mut judge = |Moment(disk, number, known): &Moment<R::Known>| {
         let crashes = disk.crashes();
         for choice in choices(disk, states, 0) {

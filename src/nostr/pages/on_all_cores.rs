@@ -17,6 +17,9 @@ enum News<T> {
     Part(usize, Result<T>),
 }
 
+/// The bytes that one thread reads about as fast as several, because threads take time to begin.
+const ALONE_BYTES: u64 = 1 << 20;
+
 /// The number of cores available to the process.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
@@ -29,7 +32,8 @@ pub fn on_all_cores<P: Send, T: Send>(
     work: impl Fn(P, &mut dyn FnMut(u64) -> Result<()>) -> Result<T> + Sync,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<T>> {
-    in_threads(cores(), parts, work, progress)
+    let threads = if progress.total() < ALONE_BYTES { 1 } else { cores() };
+    in_threads(threads, parts, work, progress)
 }
 
 /// Like [`on_all_cores`], in `threads` threads at most.

@@ -38,6 +38,11 @@ impl<'a> Progress<'a> {
         self.total += bytes;
     }
 
+    /// All bytes of the work.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Count bytes as done; an error of the caller's function ends the work.
     pub fn add(&mut self, bytes: u64) -> Result<()> {
         if self.closing.is_some_and(|closing| closing.load(Ordering::Acquire)) {

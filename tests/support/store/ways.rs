@@ -11,7 +11,7 @@ use deedbook::nostr::{EventStore, Filter, Id, Include, StoredEvent};
 use super::events::mix;
 
 /// Every so many looks take all ways.
-const EVERY: u64 = 6;
+const EVERY: u64 = 24;
 const PAGE: u64 = 4096;
 
 thread_local! {
