@@ -46,7 +46,7 @@ impl Outcomes {
         let rows: Vec<Row> = Row::all(list).filter(|row| row.concerns(format)).collect();
         let mut wrong = String::new();
         for Row { call, caught, .. } in &rows {
-            let what = match self.0.get(*call).map(|outcome| &outcome.caught) {
+            let what = match self.0.get(call).map(|outcome| &outcome.caught) {
                 None => "no history makes this call",
                 Some(None) if *caught == Some(true) => "not caught",
                 Some(Some(what)) if *caught == Some(false) => &format!("not needless: {what}"),
@@ -56,7 +56,7 @@ impl Outcomes {
         }
         for (call, outcome) in &self.0 {
             let in_order = call.contains(" before ") && outcome.caught.is_none();
-            if !in_order && !rows.iter().any(|row| row.call == call) {
+            if !in_order && !rows.iter().any(|row| row.call == *call) {
                 writeln!(wrong, "{call}: not in the list: {outcome:?}").unwrap();
             }
         }
@@ -90,8 +90,9 @@ fn mutations(made: &[Made], number: usize) -> Vec<(Mutation, String)> {
     all
 }
 
+/// A row of the list, for a single operation.
 struct Row {
-    call: &'static str,
+    call: String,
     logs: &'static str,
     /// Whether a test must catch the mutation; `None`: left to chance.
     caught: Option<bool>,
@@ -101,18 +102,20 @@ impl Row {
     fn all(list: &'static str) -> impl Iterator<Item = Self> {
         let lines = list.lines();
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        lines.map(|line| {
+        lines.flat_map(|line| {
             let parts: Vec<_> = line.splitn(3, '|').map(str::trim).collect();
             let [call, logs, verdict] = parts[..] else {
-                panic!("not CALL | LOGS | VERDICT: {line}")
+                panic!("not OPERATIONS: CALL | LOGS | VERDICT: {line}")
             };
+            let (operations, call) = call.split_once(": ").expect("OPERATIONS: CALL");
             let caught = match verdict.split_once(": ") {
                 None if verdict == "caught" => Some(true),
                 Some(("needless", _)) => Some(false),
                 Some(("seldom", _)) => None,
                 _ => panic!("neither caught, needless nor seldom: {line}"),
             };
-            Self { call, logs, caught }
+            let row = move |doing| Self { call: format!("{doing}: {call}"), logs, caught };
+            operations.split(' ').map(row)
         })
     }
 
