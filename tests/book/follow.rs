@@ -83,20 +83,3 @@ fn a_follower_tells_not_yet_from_corrupt() {
     fs::write(&path, [&whole[..], &third, &deed(4, b"intact")].concat()).unwrap();
     assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(3));
 }
-
-/// A follower waited a second for a long deed that held other deeds, and took the inner deeds for proof of damage.
-#[test]
-fn a_follower_waits_for_a_half_written_deed() {
-    let dir = tempfile::tempdir().unwrap();
-    make(dir.path(), &Options::default(), &events(2, 30));
-    let path = dir.path().join("book.log");
-    let whole = fs::read(&path).unwrap();
-    let inner = [deed(8, b"inner"), deed(9, b"other"), vec![5; 4000], deed(10, b"last")].concat();
-    let outer = deed(3, &inner);
-    let reader = Book::open(dir.path()).unwrap();
-    let mut follow = reader.follow(Some(3)).unwrap();
-    fs::write(&path, [&whole[..], &outer[..3000], &[0; 9000]].concat()).unwrap();
-    assert_eq!(next_event(&mut follow, 2500).unwrap(), None);
-    fs::write(&path, [&whole[..], &outer, &[0; 9000]].concat()).unwrap();
-    assert_eq!(next_event(&mut follow, 2000).unwrap(), Some(3));
-}

@@ -4,9 +4,7 @@ use deedbook::book::{Book, Meta, Options};
 
 use crate::support::common;
 use crate::support::prelude::*;
-use common::{
-    check, contents, data, golden, golden_events, log, make, read_all, read_past_damage, refused,
-};
+use common::*;
 
 const META: Meta =
     Meta { who: Some(0x1122_3344_5566_7788), version: Some(3), life: Some(7), fake: Some(false) };
@@ -109,46 +107,6 @@ fn the_test_encoder_matches_the_golden_files() {
     let events = golden_events();
     assert_eq!(fs::read(data("uip-packed-5/book.log")).unwrap(), log(1, &events));
     assert_eq!(fs::read(data("uip-packed-epoch100/book.log")).unwrap(), log(101, &events[..3]));
-}
-
-#[test]
-fn the_torn_log_ends_before_its_last_deed() {
-    let dir = copy(&data("uip-packed-torn"));
-    let report = check(dir.path(), &Options::default());
-    assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Torn, 2, 68));
-    assert_eq!((report.damages[0].offset, report.damages[0].next_intact), (68, None));
-    assert!(!report.ok() && !report.lost_acknowledged);
-    let book = Book::open(dir.path()).unwrap();
-    assert_eq!(contents(&read_all(&book).0), golden_events()[..2]);
-    let book = Book::append_to(dir.path()).unwrap();
-    let recovery = book.recovery();
-    assert_eq!(
-        (recovery.verdict, recovery.cut_bytes, recovery.torn_bytes),
-        (Verdict::Torn, 51, 49)
-    );
-    let (mug, jam) = &golden_events()[2];
-    assert_eq!(book.append(*mug, jam).unwrap(), 3);
-    book.close().unwrap();
-    assert_same(dir.path(), &data("uip-packed-3"));
-}
-
-#[test]
-fn a_log_damaged_inside_is_corrupt_yet_readable() {
-    let dir = copy(&data("uip-packed-midcorrupt"));
-    let report = check(dir.path(), &Options::default());
-    assert_eq!((report.verdict, report.records, report.valid_end), (Verdict::Corrupt, 2, 41));
-    assert_eq!((report.damages[0].offset, report.damages[0].next_intact), (41, Some(68)));
-    let book = Book::open(dir.path()).unwrap();
-    let (deeds, failed) = read_all(&book);
-    assert_eq!(contents(&deeds), golden_events()[..1]);
-    let failed = failed.unwrap();
-    assert_eq!(
-        (failed.kind(), failed.offset(), failed.next_intact()),
-        (ErrorKind::Corrupt, Some(41), Some(68))
-    );
-    let past = read_past_damage(&book);
-    assert_eq!(past.iter().map(|deed| deed.event).collect::<Vec<_>>(), [Some(1), Some(3)]);
-    assert_same(dir.path(), &data("uip-packed-midcorrupt"));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::io::{Cursor, Read};
 
 use deedbook::book;
-use deedbook::book::{Book, Layout};
-use deedbook::wal::{Lsn, Wal};
+use deedbook::book::Layout;
+use deedbook::wal::Wal;
 
 use crate::support::formats::book::{BOOK, SLOTS};
 use crate::support::formats::subject::{Log, refused};
@@ -166,33 +166,6 @@ fn reading_a_damaged_payload_ends_with_an_error() {
 fn stated(text: &str) -> String {
     let from = text.find("checksum").unwrap();
     text[from..].split(" (").next().unwrap().to_string()
-}
-
-#[test]
-fn an_oversized_payload_is_refused_before_reading() {
-    for format in KINDS {
-        let dir = tempfile::tempdir().unwrap();
-        let log = open(format, &dir.path().join("log"), Mode::Create);
-        let error = refused(log.append_from(9, 1 << 40, &mut Failing(0)), ErrorKind::TooLarge);
-        assert!(error.to_string().contains(&(1u64 << 40).to_string()[..8]), "{error}");
-    }
-}
-
-#[test]
-fn a_missing_payload_is_refused_with_the_range() {
-    let dir = tempfile::tempdir().unwrap();
-    let book = Book::create(dir.path().join("book")).unwrap();
-    let says = |error: deedbook::Error, text: &str| {
-        assert_eq!(error.kind(), ErrorKind::OutOfRange);
-        assert!(error.to_string().contains(text), "{error}");
-    };
-    says(book.jam_reader(1).unwrap_err(), "no deed 1, the log is empty");
-    book.append(1, b"jam").unwrap();
-    says(book.jam_reader(2).unwrap_err(), "no deed 2, the log has 1 to 1");
-    let wal = Wal::create(dir.path().join("wal")).unwrap();
-    let first = wal.append(b"payload").unwrap();
-    says(wal.payload_reader(Lsn(first.0 + 1)).unwrap_err(), "lies inside the");
-    says(wal.payload_reader(Lsn(first.0 + 15)).unwrap_err(), "the log ends there");
 }
 
 /// A reader keeps its payload while the writer appends.

@@ -7,13 +7,12 @@ use deedbook::book::{Book, Options};
 use crate::support::common;
 use crate::support::formats::range;
 use crate::support::prelude::*;
-use common::{
-    FORCED, check, contents, crc32, deed, header, log, memory, read_all, refused, write_file,
-};
+use common::*;
 
-const BOOK: &str = "/book";
+pub const BOOK: &str = "/book";
 
-fn with_log(bytes: &[u8]) -> (Memory, Options) {
+/// A log without a sidecar.
+pub fn with_log(bytes: &[u8]) -> (Memory, Options) {
     let (storage, options) = memory();
     storage.create_dir(Path::new(BOOK)).unwrap();
     write_file(&storage, Path::new("/book/book.log"), bytes);
@@ -59,17 +58,6 @@ fn the_first_save_resets_an_empty_logs_number() {
     assert_eq!(book.append_batch(&batch, Some(8), Some(7)).unwrap(), 8);
     book.close().unwrap();
     assert_eq!(bytes_of(&storage), log(8, &[(1, b"x".to_vec())]));
-}
-
-#[test]
-fn writers_refuse_deeds_without_a_first_number() {
-    let mut bytes = log(1, &[(1, b"x".to_vec()), (2, b"y".to_vec())]);
-    bytes[8] = 0;
-    let (storage, options) = with_log(&bytes);
-    refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    options.repair(BOOK, FORCED).unwrap_err();
-    assert_eq!(bytes_of(&storage), bytes);
-    assert_eq!(check(BOOK, &options).records, 2);
 }
 
 // Promise: lengths-lie.
@@ -131,41 +119,6 @@ fn a_header_whose_numbers_overflow_is_refused() {
     let (_, options) = memory();
     let options = options.epoch(u64::MAX);
     refused(options.open(BOOK, Mode::Append), ErrorKind::InvalidArgument);
-}
-
-/// Recovery cannot cut away a damaged header; reading and salvage still work.
-// Promise: header.
-#[test]
-fn writers_refuse_a_damaged_header_but_salvage_works() {
-    let all = common::events(5, 40);
-    for with_mark in [true, false] {
-        for byte in [0, 3, 4, 7] {
-            let (storage, options) = memory();
-            common::make(Path::new(BOOK), &options, &all);
-            let mut bytes = log(1, &all);
-            bytes[byte] ^= 0x80;
-            write_file(&storage, Path::new("/book/book.log"), &bytes);
-            if !with_mark {
-                storage.remove(Path::new("/book/.deedbook/mark")).unwrap();
-            }
-            for recovery in [Recovery::Valid, Recovery::Acknowledged, Recovery::Spec] {
-                let options = options.clone().recovery(recovery);
-                refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-            }
-            // A dry run also refuses.
-            for dry_run in [true, false] {
-                let may = deedbook::report::Repair { force: true, accept_loss: true, dry_run };
-                refused(options.repair(BOOK, may), ErrorKind::Corrupt);
-                assert_eq!(bytes_of(&storage), bytes);
-            }
-            let report = check(BOOK, &options);
-            assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 5));
-            common::rescue(Path::new(BOOK), Path::new("/rescued"), &options);
-            let rescued = options.open("/rescued", Mode::Append).unwrap();
-            assert_eq!(contents(&read_all(&rescued).0), all);
-            assert_eq!(rescued.bounds().unwrap(), Some(1..=5));
-        }
-    }
 }
 
 /// Linux writes at most 0x7ffff000 bytes at once. Takes 2.2 GB of disk and 5 GB of memory.

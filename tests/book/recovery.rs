@@ -6,10 +6,7 @@ use deedbook::report::MarkUse;
 use crate::support::common;
 use crate::support::formats::specimen::{DIR as BOOK, Files};
 use crate::support::prelude::*;
-use common::{
-    Event, FORCED, borders, check, contents, crc32, events, log, memory, read_all, read_file,
-    refused, rescue, write_file,
-};
+use common::*;
 
 const LOG: &str = "/log/book.log";
 const MARK: &str = "/log/.deedbook/mark";
@@ -134,18 +131,6 @@ fn salvage_counts_only_deeds_after_the_end_lost() {
     let loss = report.loss.unwrap();
     assert_eq!((report.records, report.damages.len()), (14, 1), "{report:?}");
     assert_eq!((loss.first, loss.records, loss.offset), (16, 5, borders[15]), "{loss:?}");
-}
-
-/// A damaged note of an earlier loss ended the salvage of a log without its end.
-#[test]
-fn salvage_works_despite_a_damaged_loss_note() {
-    let events = events(10, 40);
-    let mut files = died(&events, 10);
-    files.bytes.insert("/log/.deedbook/loss".into(), b"records".to_vec());
-    let bytes = &log(1, &events)[..borders(&events)[6] as usize];
-    let (_, options) = with_log(&files, bytes);
-    let report = rescue(Path::new(BOOK), Path::new("/rescued"), &options);
-    assert_eq!((report.records, report.loss.map(|loss| loss.records)), (6, Some(4)));
 }
 
 /// The first event of a header is 0, and the mark says "empty": a power cut lost the header's sector before the first

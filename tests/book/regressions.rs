@@ -4,22 +4,10 @@ use deedbook::Batch;
 use deedbook::book::BookFormat;
 use deedbook::book::{Book, Options};
 
+use crate::limits::{BOOK, with_log as bare};
 use crate::support::common;
 use crate::support::prelude::*;
-use common::{
-    FORCED, borders, check, contents, crc32, deed, event_of, events, log, make, memory, read_all,
-    read_past_damage, refused, write_file,
-};
-
-const BOOK: &str = "/book";
-
-/// A log without a sidecar.
-fn bare(bytes: &[u8]) -> (Memory, Options) {
-    let (storage, options) = memory();
-    storage.create_dir(Path::new(BOOK)).unwrap();
-    write_file(&storage, Path::new("/book/book.log"), bytes);
-    (storage, options)
-}
+use common::*;
 
 /// A damaged length pointed at the start of the deed after next. Readers trusted the length, because an intact deed
 /// stood there: readers and salvage skipped the deed in between.
@@ -35,24 +23,6 @@ fn a_damaged_length_pointing_later_hides_no_deed() {
     let book = options.open(BOOK, Mode::Read).unwrap();
     let numbers: Vec<_> = read_past_damage(&book).iter().map(|deed| deed.event).collect();
     assert_eq!(numbers, [Some(1), Some(3), Some(4)]);
-}
-
-/// With a mark, `verify` called a damaged first number in the header a torn tail, although opening for write refused
-/// the log as corrupt.
-#[test]
-fn verify_calls_a_damaged_first_number_corrupt() {
-    let (storage, options) = memory();
-    make(Path::new(BOOK), &options, &events(4, 30));
-    let mut bytes = log(1, &events(4, 30));
-    bytes[9] ^= 1;
-    write_file(&storage, Path::new("/book/book.log"), &bytes);
-    let report = check(BOOK, &options);
-    assert_eq!((report.verdict, report.ok(), report.records), (Verdict::Corrupt, false, 4));
-    assert_eq!((report.bounds, report.damages[0].offset), (Some((1, 4)), 8));
-    refused(options.open(BOOK, Mode::Append), ErrorKind::Corrupt);
-    let book = options.open(BOOK, Mode::Read).unwrap();
-    refused(book.iter(..), ErrorKind::Corrupt);
-    assert_eq!(read_past_damage(&book).last().unwrap().event, Some(4));
 }
 
 /// `repair` saved the tail before it took the lock: next to a living writer, `repair` left a file and then failed.
@@ -146,9 +116,9 @@ fn zeros_are_no_trailer_of_a_damaged_deed() {
     assert_eq!((report.records, report.uncertain), (3, 1), "{report:?}");
 }
 
-/// Power cuts on two loop devices at a time found this: after a restart, a device may have another number. A log that
-/// was never synced has no deed to identify it, so its mark counted as another log's mark, and the torn tail was
-/// refused as damage.
+/// Power cuts on two loop devices at a time found this: after a restart, a device may have another number. A log without
+/// a sync has no deed to identify it, so the mark counted as another log's mark, and the torn tail was refused as
+/// damage.
 #[test]
 fn a_new_device_number_keeps_the_mark_valid() {
     let dir = tempfile::tempdir().unwrap();

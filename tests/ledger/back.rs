@@ -1,10 +1,9 @@
 //! Ledgers read backwards: the same records with the same numbers, the newest file first.
 
 use deedbook::OnCorrupt;
-use deedbook::ledger::{Contents, Options};
+use deedbook::ledger::Contents;
 
-use crate::support::ledger::spool::{BASE, DIR, event, events, file_of, memory, put};
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 /// File, number in the file, payload.
 type Found = (u32, Option<u64>, Vec<u8>);
@@ -50,29 +49,6 @@ fn reading_backwards_gives_the_records_of_reading_forwards() {
     assert_eq!(wanted[0], (10, Some(1999), event(2005, 400)));
     for on_corrupt in [OnCorrupt::Raise, OnCorrupt::Skip] {
         assert_eq!(backwards(&options, on_corrupt), (wanted.clone(), None));
-    }
-}
-
-#[test]
-fn damage_costs_the_same_records_in_both_directions() {
-    let bytes = file_of(&events(3..9, 60));
-    for bit in 0..8 * bytes.len() {
-        let (memory, options) = memory();
-        let mut damaged = bytes.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        put(&memory, 0, &file_of(&events(0..3, 60)));
-        put(&memory, 1, &damaged);
-        put(&memory, 2, &file_of(&events(9..12, 60)));
-        let mut wanted = forwards(&options);
-        wanted.reverse();
-        assert_eq!(backwards(&options, OnCorrupt::Skip), (wanted.clone(), None), "bit {bit}");
-        let (found, raised) = backwards(&options, OnCorrupt::Raise);
-        assert_eq!(found, wanted[..found.len()], "bit {bit}");
-        // Damage of the last record may be a torn end, which is no damage.
-        let torn = forwards(&options).iter().filter(|(file, ..)| *file == 1).count() == 5
-            && wanted.get(3).is_none_or(|(file, number, _)| (*file, *number) == (1, Some(4)));
-        assert!(raised.is_some() || torn, "bit {bit}");
-        assert!(found.len() >= 3, "the records of the newest file come before the damage");
     }
 }
 

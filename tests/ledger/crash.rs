@@ -2,13 +2,11 @@
 
 use std::io::ErrorKind as Io;
 
+use crate::prelude::*;
 use crate::support::crashes::{
     Counts, Crash, Explorer, Plan, World, all_after, by_chance, choices, worst,
 };
 use crate::support::ledger::oracle::{Known, Run, options, recover};
-use crate::support::ledger::spool::{DIR, event, last_index, mix, send, small};
-use crate::support::prelude::*;
-use crate::support::report;
 
 const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];

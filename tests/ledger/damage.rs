@@ -3,13 +3,8 @@
 
 use deedbook::ledger::{OnCorrupt, bases};
 
+use crate::prelude::*;
 use crate::support::ledger::judge::{judge, opened};
-use crate::support::ledger::spool::{
-    DIR, drain, event, events, fetch_all, file_of, listing, memory, mix, number_of, record, send,
-    shown, small,
-};
-use crate::support::prelude::*;
-use crate::support::report;
 
 // Promise: ledger-damage.
 #[test]

@@ -3,16 +3,12 @@
 
 use std::io::ErrorKind as Io;
 
-use deedbook::ledger::{LedgerStore, WhenFull};
+use deedbook::ledger::WhenFull;
 
+use crate::prelude::*;
 use crate::support::crashes::choices;
 use crate::support::harness::faulty::{HONEST, expect_typed};
 use crate::support::ledger::oracle::{Run, options, recover};
-use crate::support::ledger::spool::{
-    DIR, drain, event, events, file_of, last_index, listing, names, on, put, refused, send, shown,
-    small,
-};
-use crate::support::prelude::*;
 
 const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
 const DURABILITIES: [&str; 3] = ["none", "rotate", "always"];
@@ -129,41 +125,37 @@ fn file_gets_no_append_after_failed_write() {
         assert_eq!(sizes, [32, 32], "{what:?}");
         assert_eq!(drain(&ledger), [event(0, 0), event(2, 0)], "{what:?}");
     }
+    // The error was a short write, without the number of the full disk.
+    let (disk, ledger) = on_a_disk(Durability::None);
+    disk.inject(Fault::once(1, What::Short).of(Call::Write));
+    disk.inject(Fault::once(2, What::Error(Io::StorageFull)).of(Call::Write));
+    let error = refused(ledger.append(&event(0, 900)), ErrorKind::Io);
+    assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull, "{error}");
+    assert_eq!(error.durable(), Some(Durable::No));
 }
 
-/// Each append on a full disk used up an index: readers took the gap for lost files.
-#[test]
-fn full_disk_leaves_no_gap_in_the_indexes() {
-    let disk = Sim::new();
-    let ledger = options(&disk, Durability::None).open(small(DIR, 100)).unwrap();
-    ledger.append(&event(0, 80)).unwrap();
-    assert_eq!(names(&disk, DIR), ["0-events"]);
-    disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
-    for number in 1..5 {
-        refused(ledger.append(&event(number, 80)), ErrorKind::Io);
-    }
-    disk.heal();
-    ledger.append(&event(5, 80)).unwrap();
-    ledger.append(&event(6, 80)).unwrap();
-    assert_eq!(names(&disk, DIR), ["0-events", "1-events"]);
-    assert_eq!(drain(&ledger).len(), 3);
-}
-
-/// Each append on a full disk left an empty file, and in the end used up all inodes.
+/// Each append on a full disk left an empty file, and in the end used up all inodes. It also used up an index: readers
+/// took the gap for lost files.
 // Promise: ledger-full.
 #[test]
 fn full_disk_gets_no_files_and_appends_resume() {
-    let (disk, ledger) = on_a_disk(Durability::None);
-    disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
-    for number in 0..50 {
-        let error = refused(ledger.append(&event(number, 0)), ErrorKind::Io);
-        assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
-        assert_eq!(error.durable(), Some(Durable::No));
+    for stored in [0, 4] {
+        let (disk, ledger) = on_a_disk(Durability::None);
+        append_each(&ledger, &events(0..stored, 0));
+        let before = names(&disk, DIR);
+        disk.inject(Fault::ever(1, What::Error(Io::StorageFull)).of(Call::Write));
+        for number in 10..60 {
+            let error = refused(ledger.append(&event(number, 0)), ErrorKind::Io);
+            assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull);
+            assert_eq!(error.durable(), Some(Durable::No));
+        }
+        assert_eq!(names(&disk, DIR), before);
+        disk.heal();
+        append_each(&ledger, &events(stored..stored + 4, 0));
+        assert_eq!(drain(&ledger), events(0..stored + 4, 0));
+        let indexes = names(&disk, DIR).len() as u64;
+        assert_eq!((indexes, u64::from(last_index(&ledger)) + 1), (stored / 2 + 2, indexes));
     }
-    assert!(names(&disk, DIR).is_empty());
-    disk.heal();
-    ledger.append(&event(7, 0)).unwrap();
-    assert_eq!(drain(&ledger), events(7..8, 0));
 }
 
 // Promise: ledger-fsync-fails.
@@ -189,19 +181,6 @@ fn failed_sync_refuses_appends_but_allows_sending() {
         let again = options(&disk, durability).open(small(DIR, 100_000)).unwrap();
         again.append(&event(5, 0)).unwrap();
     }
-}
-
-/// The error was a short write, without the number of a full disk.
-#[test]
-fn short_write_on_a_full_disk_reports_enospc() {
-    let (disk, ledger) = on_a_disk(Durability::None);
-    disk.inject(Fault::once(1, What::Short).of(Call::Write));
-    disk.inject(Fault::once(2, What::Error(Io::StorageFull)).of(Call::Write));
-    let error = refused(ledger.append(&event(0, 900)), ErrorKind::Io);
-    assert_eq!(error.io_source().unwrap().kind(), Io::StorageFull, "{error}");
-    assert_eq!(error.durable(), Some(Durable::No));
-    ledger.append(&event(1, 0)).unwrap();
-    assert_eq!(drain(&ledger), events(1..2, 0));
 }
 
 /// On a full disk, the next index cannot be stored. Fetches failed, so the sender could not make room.
@@ -356,9 +335,7 @@ fn file_is_synced_after_its_drop_failed() {
     let options = on(disk.clone()).durability(Durability::Bytes(1 << 30));
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 1000)).unwrap();
-    events(0..31, 0).iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
+    append_each(&ledger, &events(0..31, 0));
     disk.inject(Fault::ever(1, What::Error(Io::Other)).of(Call::Remove));
     refused(ledger.append(&event(31, 0)), ErrorKind::Io);
     disk.heal();

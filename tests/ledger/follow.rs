@@ -1,12 +1,9 @@
 //! Following a ledger: each record once, through files, writers and senders; a file gone unread is an error.
 
 use deedbook::Result;
-use deedbook::ledger::{Follow, LedgerStore, Options, Position};
+use deedbook::ledger::{Follow, Position};
 
-use crate::support::ledger::spool::{
-    BASE, DIR, event, events, file_of, in_memory, memory, on, put, refused, send, small,
-};
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 const NOW: Duration = Duration::ZERO;
 

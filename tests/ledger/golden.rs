@@ -1,12 +1,11 @@
 //! The golden files: read, and written byte for byte.
 
-use deedbook::ledger::{LedgerConfig, LedgerStore, OnCorrupt, Options};
+use deedbook::ledger::LedgerConfig;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::prelude::*;
 use crate::support::common::hex;
-use crate::support::ledger::spool::{BASE, body, names, payloads, prefix, small};
-use crate::support::prelude::*;
 use crate::support::store::events;
 
 const FOOTER: &[u8] = br#"],"sentAt":"2026-01-01T00:00:00Z","writeKey":"k"}"#;
@@ -92,9 +91,7 @@ fn the_golden_files_are_written_byte_for_byte() {
         let ledger = LedgerStore::new(small(dir.path(), 475_000)).unwrap();
         for file in by_number {
             let bytes = fs::read(golden.join(file)).unwrap();
-            prefix(&bytes).0.iter().for_each(|payload| {
-                ledger.append(payload).unwrap();
-            });
+            append_each(&ledger, &prefix(&bytes).0);
             drop(ledger.fetch(Some(0), None).unwrap());
             assert_eq!(fs::read(dir.path().join(file)).unwrap(), bytes, "{name}/{file}");
         }
@@ -113,30 +110,6 @@ fn names_outside_the_grammar_are_left_alone() {
     ledger.append(b"{}").unwrap();
     ledger.close().unwrap();
     assert!(dir.path().join("12-events").exists(), "indexes go on");
-}
-
-#[test]
-fn on_corrupt_decides_how_damaged_files_are_sent() {
-    let bytes = fs::read(data().join("midcorrupt/0-events")).unwrap();
-    for (on_corrupt, sent, kept) in
-        [(OnCorrupt::Quarantine, 1, true), (OnCorrupt::Skip, 4, false), (OnCorrupt::Stop, 1, false)]
-    {
-        let dir = copy("midcorrupt");
-        let options = Options::new().on_corrupt(on_corrupt);
-        let ledger = options.open(json(dir.path())).unwrap();
-        let fetched = ledger.fetch(None, None).unwrap().unwrap();
-        let mut readers = fetched.data.unwrap();
-        assert_eq!(readers[0].records(), sent, "{on_corrupt:?}");
-        assert_eq!(readers[0].damages().len(), 1);
-        let text = String::from_utf8(body(&mut readers[0])).unwrap();
-        let batch: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(batch["batch"].as_array().unwrap().len() as u64, sent);
-        ledger.remove(&fetched.removable.unwrap()).unwrap();
-        assert!(!ledger.has_data().unwrap());
-        let quarantined = dir.path().join(".deedbook/quarantine/0-events");
-        assert_eq!(fs::read(quarantined).ok(), kept.then(|| bytes.clone()), "{on_corrupt:?}");
-        assert_eq!(ledger.stats().quarantined_files, u64::from(kept));
-    }
 }
 
 /// One file as columns, past its damage: the second record is lost, and the others keep their numbers.

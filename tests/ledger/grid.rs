@@ -1,10 +1,9 @@
 //! Two and three damages of a file at once, at the beginning, in the middle and at the end: every reader gives one answer.
 
-use deedbook::ledger::{LedgerFile, Options};
+use deedbook::ledger::LedgerFile;
 
+use crate::prelude::*;
 use crate::support::ledger::judge::judge;
-use crate::support::ledger::spool::{BASE, DIR, events, file_of, on, put};
-use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);
 
@@ -54,6 +53,15 @@ fn all_readers_agree_about_damage_anywhere() {
                 put(&memory, 0, &file);
                 let options = on(memory.clone());
                 let given = places(&options, None);
+                let back = |on_corrupt| {
+                    let mut walk = options.contents(DIR, None).unwrap().cursor_back(on_corrupt);
+                    let next = || walk.next().ok().flatten().map(|(_, record)| record.offset);
+                    std::iter::from_fn(next).collect::<Vec<_>>()
+                };
+                let mut backwards = back(OnCorrupt::Skip);
+                assert!(backwards.starts_with(&back(OnCorrupt::Raise)), "{what}, backwards");
+                backwards.reverse();
+                assert_eq!(backwards, given, "{what}, backwards");
                 for split_bytes in [1, 200, u64::MAX] {
                     let parts = places(&options, Some(split_bytes));
                     assert_eq!(parts, given, "{what}, in parts of {split_bytes}");

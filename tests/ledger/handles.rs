@@ -1,15 +1,10 @@
 //! Several handles on one directory, and several threads on one handle.
 #![cfg(unix)]
 
-use deedbook::ledger::{LedgerStore, Options};
 use deedbook::storage::LockAttempt;
 
+use crate::prelude::*;
 use crate::support::common::hooked::{Event, Hooked};
-use crate::support::ledger::spool::{
-    BASE, DIR, drain, event, events, fetch_all, in_memory, memory, number_of, on, refused, send,
-    shown, small,
-};
-use crate::support::prelude::*;
 
 // Promise: ledger-several.
 #[test]

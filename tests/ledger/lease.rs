@@ -4,9 +4,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use deedbook::ledger::{LedgerStore, Options};
-
-use crate::support::ledger::spool::{DIR, drain, event, events, fetch_all, memory, send, small};
+use crate::prelude::*;
 
 fn indexes(ledger: &LedgerStore, count: Option<usize>) -> (Vec<u32>, bool) {
     let fetched = ledger.fetch(count, None).unwrap();

@@ -2,14 +2,9 @@
 
 use std::io::{ErrorKind as Io, Read};
 
-use deedbook::ledger::{LedgerStore, Options, WhenFull};
+use deedbook::ledger::WhenFull;
 
-use crate::support::ledger::spool::{
-    DIR, drain, event, events, fetch_all, file_of, listing, memory, number_of, on, put, refused,
-    send, small,
-};
-
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 /// A ledger of at most 1,000 bytes in files of 100; an event takes 32.
 fn limited(when_full: WhenFull) -> (Memory, LedgerStore) {
@@ -27,9 +22,7 @@ fn held(storage: &dyn Storage) -> usize {
 fn full_ledger_rejects_appends_and_keeps_its_events() {
     let (memory, ledger) = limited(WhenFull::Reject);
     let fitting = events(0..31, 0);
-    fitting.iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
+    append_each(&ledger, &fitting);
     for _ in 0..3 {
         let error = refused(ledger.append(&event(31, 0)), ErrorKind::Io);
         assert_eq!(error.io_source().unwrap().kind(), Io::QuotaExceeded);
@@ -113,9 +106,7 @@ fn existing_files_count_and_readers_survive_a_drop() {
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
     let fetched = ledger.fetch(None, None).unwrap().unwrap();
-    events(25..40, 0).iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
+    append_each(&ledger, &events(25..40, 0));
     assert_eq!(ledger.stats().dropped_records, 25);
     let mut body = String::new();
     fetched.data.unwrap()[0].read_to_string(&mut body).unwrap();
@@ -132,9 +123,7 @@ fn files_sent_by_another_store_make_room() {
     ledger.append_many(events(0..28, 0)).unwrap();
     assert_eq!(send(&sender).len(), 7, "all of them");
     // Within the second in which a count is valid.
-    events(28..48, 0).iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
+    append_each(&ledger, &events(28..48, 0));
     let stats = ledger.stats();
     assert_eq!((stats.dropped_records, stats.rejected_records), (0, 0));
     assert_eq!(drain(&ledger), events(28..48, 0));
@@ -147,9 +136,7 @@ fn partly_failed_drop_counts_the_dropped_files() {
     let options = on(disk.clone()).durability(Durability::None);
     let options = options.bytes_total_max(1000).when_full(WhenFull::DropOldest);
     let ledger = options.open(small(DIR, 100)).unwrap();
-    events(0..31, 0).iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
+    append_each(&ledger, &events(0..31, 0));
     // 288 bytes take three files of 128.
     disk.inject(Fault::ever(3, What::Error(Io::Other)).of(Call::Remove));
     refused(ledger.append_many(events(31..40, 0)), ErrorKind::Io);
@@ -165,9 +152,7 @@ fn partly_failed_drop_counts_the_dropped_files() {
 fn what_goes_to_the_quarantine_makes_room() {
     let (memory, ledger) = limited(WhenFull::Reject);
     put(&memory, 0, &[1; 500]);
-    events(0..15, 0).iter().for_each(|payload| {
-        ledger.append(payload).unwrap();
-    });
+    append_each(&ledger, &events(0..15, 0));
     refused(ledger.append(&event(15, 0)), ErrorKind::Io);
     ledger.fetch(None, None).unwrap();
     ledger.append(&event(15, 0)).unwrap();

@@ -1,12 +1,5 @@
 //! Ledgers: bytes, rotation, several handles and processes, damage, crashes, faults, limits.
-//!
-//! ```text
-//! DEEDBOOK_LEDGER_STATES   states of each moment of a history that a power cut leaves (default 24)
-//! DEEDBOOK_LEDGER_STEPS    longest history of the crash enumeration (default 3)
-//! DEEDBOOK_LEDGER_FILES    files in the way of a start (10,000 to 100,000)
-//! DEEDBOOK_LEDGER_KILLS    writers killed (default 40)
-//! DEEDBOOK_SEED            seed of the samples
-//! ```
+//! `tests/tiers.txt` has the counts; DEEDBOOK_SEED is the seed of the samples.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stdout, clippy::print_stderr)]
@@ -36,3 +29,14 @@ mod removal;
 mod repair;
 mod rotation;
 mod transient;
+
+/// Names that nearly every test here uses.
+mod prelude {
+    pub use deedbook::ledger::{LedgerStore, Options};
+
+    pub use crate::support::ledger::spool::*;
+    pub use crate::support::prelude::*;
+    pub use crate::support::report;
+    // Both have a name like this.
+    pub use crate::support::ledger::spool::DIR;
+}

@@ -1,9 +1,8 @@
 //! Each sync and each rename of a store is needed: see `tests/support/needed.rs`, and `needed.txt` for what is caught.
 
+use crate::prelude::*;
 use crate::support::ledger::oracle::{Known, Run, recover};
 use crate::support::needed::{self, History, unlike};
-use crate::support::prelude::*;
-use crate::support::report;
 
 const HISTORIES: &[History] = &[
     ("manual", None, "abmsafxar"),

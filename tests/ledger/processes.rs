@@ -2,17 +2,11 @@
 #![cfg(unix)]
 
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::Child;
 
-use deedbook::ledger::{LedgerStore, Options};
-
-use crate::support::common::{in_role, role};
-use crate::support::ledger::spool::{
-    BASE, event, events, fetch_all, mix, number_of, refused, shown, small,
-};
-use crate::support::prelude::*;
-use crate::support::report;
+use crate::prelude::*;
+use crate::support::common::{in_role, killed, role};
 
 const FIRST: &str = "DEEDBOOK_FIRST";
 /// The numbers of each writer begin at a multiple of `NUMBERS_EACH`.
@@ -32,7 +26,6 @@ fn child() {
     match role.as_str() {
         "send" => send_for_ever(&place),
         "fork" => fork(&place),
-        "hold" => hold(&place),
         durability => write_for_ever(durability, &place, first),
     }
 }
@@ -120,18 +113,6 @@ fn send_for_ever(place: &Path) {
     }
 }
 
-/// Kill the writer. Returns the end of the acknowledged numbers.
-fn kill(mut child: Child, first: u64) -> u64 {
-    child.kill().unwrap();
-    let mut bytes = Vec::new();
-    child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
-    child.wait().unwrap();
-    let text = String::from_utf8_lossy(&bytes);
-    assert!(!text.contains("panicked"), "{text}");
-    let last = bytes.chunks_exact(8).next_back();
-    last.map_or(first, |last| u64::from_le_bytes(last.try_into().unwrap()))
-}
-
 /// How often each event arrived. No event may arrive under another file's number.
 #[derive(Default)]
 struct Arrived {
@@ -196,7 +177,7 @@ fn writers_killed_at_any_moment_lose_nothing_acknowledged() {
             let wait = 5000 + mix(seed ^ (cycle << 8) ^ number as u64) % 40_000;
             std::thread::sleep(Duration::from_micros(wait));
             drain(&sender, &mut arrived, 3);
-            let end = kill(writer, first);
+            let end = killed(writer).unwrap_or(first);
             acknowledged += end - first;
             ends.push((first, end, role));
         }
@@ -223,15 +204,20 @@ fn killed_senders_send_everything_at_least_once() {
         let first = if role == "none" { 0 } else { NUMBERS_EACH };
         (start(role, place.path(), first), first)
     });
-    for cycle in 0..cycles {
+    let sent = place.path().join("sent");
+    let has_sent = || fs::metadata(&sent).is_ok_and(|file| file.len() > 0);
+    // On a busy machine none may reach its first event.
+    let mut cycle = 0;
+    while cycle < cycles || (!has_sent() && cycle < 10 * cycles) {
         let sender = start("send", place.path(), 0);
         std::thread::sleep(Duration::from_micros(8000 + mix(cycle) % 25_000));
-        kill(sender, 0);
+        killed(sender);
+        cycle += 1;
     }
-    let ends = writers.map(|(writer, first)| (first, kill(writer, first)));
+    let ends = writers.map(|(writer, first)| (first, killed(writer).unwrap_or(first)));
     let mut arrived = Arrived::default();
     // The last line may be torn: its file was not removed.
-    let sent = fs::read_to_string(place.path().join("sent")).unwrap_or_default();
+    let sent = fs::read_to_string(&sent).unwrap_or_default();
     let mut by_senders = 0;
     for line in sent.lines() {
         if let Some((index, number)) = line.split_once(' ').filter(|(_, n)| n.len() == 8)
@@ -251,35 +237,7 @@ fn killed_senders_send_everything_at_least_once() {
         arrived.judge(first, end, "a writer beside senders");
     }
     let again: u64 = arrived.times.values().map(|times| u64::from(times - 1)).sum();
-    assert!(again <= cycles * 5 * 40, "{again} events came again");
-    println!("{cycles} senders killed, {by_senders} events sent by them, {again} again");
+    assert!(again <= cycle * 5 * 40, "{again} events came again");
+    println!("{cycle} senders killed, {by_senders} events sent by them, {again} again");
     assert!(by_senders > 0, "no sender lived long enough");
-}
-
-/// The lock of a killed process is gone, and the lock of a live process is not.
-#[test]
-fn file_stays_locked_while_its_writer_lives() {
-    let place = tempfile::tempdir().unwrap();
-    let dir = place.path().join("spool");
-    let mut writer = start("hold", place.path(), 0);
-    writer.stderr.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
-    let ledger = open(&dir, "none");
-    let there = || -> Vec<_> {
-        let all = Options::default().files(&dir, BASE).unwrap();
-        all.iter().map(|file| (file.index, file.active)).collect()
-    };
-    assert_eq!(there(), [(0, true)]);
-    assert!(ledger.fetch(None, None).unwrap().is_none());
-    ledger.reset().unwrap();
-    assert_eq!(there(), [(0, true)]);
-    kill(writer, 0);
-    assert_eq!(fetch_all(&ledger), [(0, events(0..1, 0))]);
-}
-
-/// Append one event, report it, and hold the file.
-fn hold(place: &Path) {
-    let ledger = open(&place.join("spool"), "none");
-    ledger.append(&event(0, 0)).unwrap();
-    std::io::stderr().write_all(&[0; 8]).unwrap();
-    std::thread::sleep(Duration::from_secs(60));
 }

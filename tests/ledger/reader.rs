@@ -1,15 +1,11 @@
 //! Bodies of requests: lengths, replays, parts, and files that change under a reader.
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::path::Path;
 
-use deedbook::ledger::{LedgerConfig, LedgerReader, OnCorrupt, Options};
-use deedbook::storage::{Access, Memory, Storage};
+use deedbook::ledger::{LedgerConfig, LedgerReader, OnCorrupt};
 use proptest::prelude::*;
 
-use crate::support::ledger::spool::{
-    DIR, around, body, body_of, events, file_of, memory, mix, on, payloads, put, small,
-};
+use crate::prelude::*;
 
 fn only(options: &Options, config: LedgerConfig) -> LedgerReader {
     let fetched = options.open(config).unwrap().fetch(None, None).unwrap().unwrap();
@@ -18,30 +14,6 @@ fn only(options: &Options, config: LedgerConfig) -> LedgerReader {
 
 fn file(memory: &Memory) -> Box<dyn deedbook::storage::File> {
     memory.open(&Path::new(DIR).join("0-events"), Access::Write).unwrap()
-}
-
-#[test]
-fn a_body_has_its_parts_and_its_length() {
-    for (header, footer, separator) in [
-        (&b""[..], &b""[..], &b""[..]),
-        (b"{\"batch\":[", b"]}", b","),
-        (b"", b"", b"\n"),
-        (b"h", b"", b"--"),
-        (b"", b"f", b""),
-    ] {
-        for count in [1, 2, 300] {
-            let (memory, options) = memory();
-            let all = events(0..count, 3000);
-            put(&memory, 0, &file_of(&all));
-            let mut reader = only(&options, around(header, footer, separator));
-            let wanted = body_of(header, &all, separator, footer);
-            assert_eq!(body(&mut reader), wanted);
-            assert_eq!(reader.read(&mut [0; 10]).unwrap(), 0);
-            reader.rewind().unwrap();
-            assert_eq!(body(&mut reader), wanted, "once more");
-            assert_eq!(payloads(&reader), all);
-        }
-    }
 }
 
 proptest! {
@@ -127,8 +99,6 @@ proptest! {
 
 #[test]
 fn header_and_footer_run_once_per_sent_file() {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
     let (memory, options) = memory();
     put(&memory, 0, b"");
     put(&memory, 1, &file_of(&events(0..2, 0)));

@@ -2,12 +2,7 @@
 
 use deedbook::ledger::Removable;
 
-use crate::support::ledger::spool::{
-    BASE, DIR, event, events, fetch_all, file_of, listing, memory, names, on, payloads, put,
-    refused, send, small,
-};
-
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 #[test]
 fn each_file_is_removed_alone_even_twice() {

@@ -1,14 +1,10 @@
 //! Repairing a ledger where it lies: torn ends, damage inside files, leases, crashes.
 
 use deedbook::Result;
-use deedbook::ledger::{FileInfo, Options};
+use deedbook::ledger::FileInfo;
 use deedbook::report::RepairReport;
 
-use crate::support::ledger::spool::{
-    BASE, DIR, drain, event, events, file_of, in_memory, listing, memory, mix, number_of, on,
-    prefix, put, read_file, record, refused, send, small,
-};
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 const PLAIN: Repair = Repair { force: false, dry_run: false, accept_loss: false };
 const DRY: Repair = Repair { dry_run: true, ..PLAIN };

@@ -1,14 +1,9 @@
 //! When files begin and end, and the names of files.
 
 use deedbook::Batch;
-use deedbook::ledger::{LedgerFormat, Options, Position};
+use deedbook::ledger::{LedgerFormat, Position};
 
-use crate::support::ledger::spool::{
-    BASE, DIR, event, events, fetch_all, file_of, in_memory, listing, memory, on, put, refused,
-    send, small,
-};
-
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 /// Sizes of the files by name.
 fn sizes(storage: &dyn Storage) -> Vec<(String, usize)> {
@@ -52,9 +47,7 @@ fn batch_is_stored_like_single_appends() {
             (memory, options.open(small(DIR, max)).unwrap())
         };
         let (one, single) = open();
-        all.iter().for_each(|payload| {
-            single.append(payload).unwrap();
-        });
+        append_each(&single, &all);
         let (many, batched) = open();
         let mut batch = Batch::<LedgerFormat>::new(1 << 20);
         for (i, payload) in all.iter().enumerate() {

@@ -3,8 +3,7 @@
 use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, TransientDB};
 use serde_json::json;
 
-use crate::support::ledger::spool::{events, in_memory, payloads};
-use crate::support::prelude::*;
+use crate::prelude::*;
 
 /// Append from threads, fetch in parts, remove each sent part: one test for every store.
 fn lifecycle<S: DataStore>(store: S, sent: impl Fn(S::Output) -> Vec<Vec<u8>>) {
@@ -57,9 +56,7 @@ fn ledger_and_memory_store_behave_alike() {
 #[test]
 fn what_was_not_removed_is_fetched_again() {
     let store = MemoryStore::new();
-    events(0..3, 0).iter().for_each(|payload| {
-        store.append(payload).unwrap();
-    });
+    events(0..3, 0).iter().for_each(|payload| store.append(payload).unwrap());
     let first = store.fetch(Some(2), None).unwrap().unwrap();
     store.remove(&first.removable.unwrap()[1..]).unwrap();
     let left = store.fetch(None, None).unwrap().unwrap().data.unwrap();

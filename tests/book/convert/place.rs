@@ -69,22 +69,6 @@ fn a_conversion_overwrites_no_part_of_another_book() {
     }
 }
 
-/// Two conversions at once would write one log.
-// Promise: convert.
-#[test]
-fn a_second_conversion_to_one_target_is_refused() {
-    let disk = begun(Layout::Packed);
-    let mut tried = 0;
-    let report = on(disk.clone()).convert(SOURCE, TARGET, Layout::Slots, |_, _| {
-        refused(converted(&disk, TARGET, Layout::Slots), ErrorKind::Locked);
-        tried += 1;
-        Ok(())
-    });
-    assert_eq!(report.unwrap().deeds, 40);
-    assert!(tried > 0);
-    assert_eq!(log_of(&disk, TARGET), events());
-}
-
 /// A conversion replaced a log, with acknowledged deeds, that a writer had created there in the meantime.
 #[test]
 fn a_log_that_a_writer_made_meanwhile_stays() {
@@ -137,18 +121,6 @@ fn an_empty_copy_keeps_its_epoch_after_crashes() {
         }
         assert!(whole > 5, "{whole} with a copy");
     }
-}
-
-/// A conversion replaced the log of the directory if there was no `.deedbook`.
-#[test]
-fn a_conversion_refuses_a_saved_tail_as_target() {
-    let disk = begun(Layout::Packed);
-    disk.create_dir(Path::new(TARGET)).unwrap();
-    let log = Path::new(TARGET).join("book.log");
-    write_file(&disk, &log, &read_file(&disk, &Path::new(SOURCE).join("book.log")));
-    refused(converted(&disk, "/target/book.log.cut-99", Layout::Slots), ErrorKind::ReadOnly);
-    assert_eq!(disk.list(Path::new(TARGET)).unwrap(), ["book.log"]);
-    assert_eq!(log_of(&disk, TARGET), events());
 }
 
 /// The directory existed before and was not synced: a power cut lost the directory and the copy.

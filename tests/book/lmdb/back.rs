@@ -1,4 +1,6 @@
-//! Books that become environments again.
+//! Exports of books to LMDB.
+
+use std::os::unix::fs::symlink;
 
 use crate::lmdb::support::*;
 
@@ -100,7 +102,7 @@ fn an_export_of_many_chunks_has_every_event() {
     assert_eq!(events, 14);
 }
 
-/// The events that had been counted came over, and the report said that these were all.
+/// The counted events came over, and the report named no others.
 #[test]
 fn an_export_notices_a_growing_book() {
     let (_dir, source, dest) = space();
@@ -116,4 +118,23 @@ fn an_export_notices_a_growing_book() {
     refused(exported, ErrorKind::Locked, "written since its events were counted; end the");
     book.close().unwrap();
     assert_eq!(back(&source, &dest).unwrap().events, 4);
+}
+
+/// LMDB opened `lock.mdb` through a link, and cut the file that the link named.
+#[test]
+fn an_export_never_writes_through_a_link() {
+    for name in ["data.mdb", "lock.mdb"] {
+        let (dir, source, dest) = space();
+        let book = Book::create(&source).unwrap();
+        book.append(1, b"one").unwrap();
+        book.close().unwrap();
+        drop(book);
+        make(&dest, &[], &[]);
+        let canary = dir.path().join("canary");
+        fs::write(&canary, b"own").unwrap();
+        fs::remove_file(dest.join(name)).unwrap();
+        symlink(&canary, dest.join(name)).unwrap();
+        back(&source, &dest).unwrap_err();
+        assert_eq!(fs::read(&canary).unwrap(), b"own");
+    }
 }

@@ -89,7 +89,7 @@ fn a_migration_copies_epochs_that_are_books() {
 fn long_events_and_later_epochs_come_over() {
     let (_dir, source, dest) = space();
     let long: Vec<u8> = (0..20u32 << 20).map(|at| ((at * 31) >> 7) as u8).collect();
-    make(&source, &[(101, b"\x01\0\0\0a"), (102, &long), (103, b"\x02\0\0\0b")], &[]);
+    make(&source, &[(101, b"\x01\0\0\0"), (102, &long), (103, b"\x02\0\0\0b")], &[]);
     let report = bring(&source, &dest).unwrap();
     assert_eq!((report.epochs[0].epoch, report.epochs[0].events.clone()), (100, Some(101..=103)));
     assert_eq!(Book::open(&dest).unwrap().read(102).unwrap().jam, long[4..]);

@@ -4,7 +4,6 @@
 #![allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
 mod back;
-mod hostile;
 mod migrate;
 mod pier_meta;
 mod resume;

@@ -16,38 +16,6 @@ fn an_environment_is_read_without_write_permission() {
     assert_eq!(tree(&source), before, "no lock file, and not a byte changed");
 }
 
-// Promise: migrate-refused.
-#[test]
-fn a_gap_is_named_with_both_numbers() {
-    let (_dir, source, dest) = space();
-    let values = [(1, &b"\0\0\0\0a"[..]), (2, b"\0\0\0\0b"), (5, b"\0\0\0\0c")];
-    make(&source, &values, &[]);
-    refused(bring(&source, &dest), ErrorKind::Contiguity, "event 2 is followed by event 5");
-    assert!(!dest.exists());
-}
-
-// Promise: migrate-refused.
-#[test]
-fn a_value_without_a_mug_is_named() {
-    let (_dir, source, dest) = space();
-    make(&source, &[(1, b"\0\0\0\0a"), (2, b"\0\0\0")], &[]);
-    refused(bring(&source, &dest), ErrorKind::Corrupt, "event 2 has 3 bytes");
-    make(&source, &[(2, b"\0\0\0\0")], &[]);
-    assert_eq!(bring(&source, &dest).unwrap().events, 2);
-    assert_eq!(deeds(&dest)[1], (2, (0, Vec::new())));
-}
-
-#[test]
-fn metadata_beyond_its_size_or_domain_is_refused() {
-    let (_dir, source, dest) = space();
-    make(&source, &[], &[("who", b""), ("version", b""), ("life", b"\0\0\0\0\0"), ("fake", b"")]);
-    assert_eq!(Environment::open(&source).unwrap().meta().unwrap(), FAKE);
-    make(&source, &[], &[("life", b"\0\0\0\0\x01")]);
-    refused(bring(&source, &dest), ErrorKind::Unsupported, "metadata life of 5 bytes, at most 4");
-    make(&source, &[], &[("life", b""), ("fake", b"\x02")]);
-    refused(bring(&source, &dest), ErrorKind::Unsupported, "metadata fake is 2");
-}
-
 /// The migration took a missing `fake` for 0, which means that the ship is fake.
 // Promise: migrate-refused.
 #[test]
@@ -68,22 +36,6 @@ fn metadata_without_a_field_is_refused_by_name() {
     make(&source, &[(1, b"\0\0\0\0a")], &[("other", b"\x01")]);
     assert_eq!(bring(&source, &dest).unwrap().meta, Meta::default());
     assert!(!dest.join("meta.bin").exists());
-}
-
-// Promise: migrate-refused.
-#[test]
-fn an_environment_that_is_written_meanwhile_is_noticed() {
-    let (_dir, source, dest) = space();
-    make_numbered(&source, 1..=10);
-    let write = |_, _| {
-        let path = source.join("data.mdb");
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[16 + 128] += 8; // a later transaction in the first meta page
-        fs::write(&path, bytes).unwrap();
-        Ok(())
-    };
-    let says = "written while it was read";
-    refused(Options::default().migrate(&source, &dest, write), ErrorKind::Locked, says);
 }
 
 /// The migration copied only the counted events, and reported them as all.

@@ -29,7 +29,6 @@ pub const META: Meta =
     Meta { who: Some(0x1122_3344), version: Some(3), life: Some(7), fake: Some(false) };
 pub const PIER_META: Meta =
     Meta { who: Some(0x0100), version: Some(3), life: Some(4), fake: Some(true) };
-pub const FAKE: Meta = Meta { who: Some(0), version: Some(0), life: Some(0), fake: Some(true) };
 
 thread_local! {
     static COPIES: RefCell<BTreeMap<String, (TempDir, PathBuf)>> = RefCell::default();

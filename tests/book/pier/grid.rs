@@ -2,9 +2,7 @@
 
 use deedbook::book::Book;
 
-use crate::pier::support::{
-    COPY, PIER, all, epoch, jam, options, put, read, reading, three_epochs,
-};
+use crate::pier::support::*;
 use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);

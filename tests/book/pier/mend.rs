@@ -74,37 +74,6 @@ fn repair_saves_a_torn_newest_epochs_end() {
     assert_eq!(all(&pier), (1..=10).collect::<Vec<_>>());
 }
 
-/// As of a book: acknowledged deeds go only where the loss is accepted, and stay noted.
-#[test]
-fn a_newest_epochs_loss_must_be_accepted() {
-    let disk = three_epochs();
-    damage(&disk, 5, |log| log.truncate(log.len() - 5));
-    let short = log(&disk, 5);
-    for how in [DRY_RUN, NOTHING] {
-        let report = options(&disk).repair_pier(PIER, how).unwrap();
-        let lost = report.loss.unwrap();
-        assert_eq!((lost.first, lost.records, report.mended), (9, 1, false));
-        assert_eq!(log(&disk, 5), short);
-    }
-    refused(options(&disk).open_pier(PIER, Mode::Append), ErrorKind::LostRecords);
-    assert!(options(&disk).repair_pier(PIER, ALL).unwrap().mended);
-    let pier = appending(&disk);
-    assert_eq!((pier.last().unwrap(), pier.recovery().unwrap().loss.unwrap().first), (8, 9));
-}
-
-#[test]
-fn only_force_cuts_intact_deeds() {
-    let disk = three_epochs();
-    damage(&disk, 5, |log| log[16 + 12] ^= 1);
-    let before = logs(&disk);
-    let refused = refused(options(&disk).repair_pier(PIER, NOTHING), ErrorKind::Corrupt);
-    assert!(refused.to_string().contains("3 intact deeds lie after the damage"), "{refused}");
-    assert_eq!(logs(&disk), before);
-    let report = options(&disk).repair_pier(PIER, ALL).unwrap();
-    assert_eq!((report.mended, report.cut_records), (true, 3));
-    assert_eq!(appending(&disk).last().unwrap(), 5);
-}
-
 /// A cut of a sealed epoch would leave a gap before the next epoch.
 #[test]
 fn a_damaged_sealed_epoch_is_refused() {
@@ -188,45 +157,32 @@ fn a_salvage_copies_everything_of_a_pier() {
     refused(options(&disk).salvage_pier(PIER, PIER), ErrorKind::AlreadyExists);
 }
 
-/// The events of the next epoch would get other numbers, or the copy would not open.
+/// Without stubs, the events of the next epoch would get other numbers, or the copy would not open.
 #[test]
-fn stubs_fill_a_sealed_epochs_end() {
-    let disk = three_epochs();
-    damage(&disk, 3, |log| log.truncate(log.len() - 5));
-    let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
-    let [_, (number, cut), _] = &report.epochs[..] else { panic!("{report:?}") };
-    assert_eq!((*number, &cut.stubs[..]), (3, &[5][..]));
-    assert_eq!(cut.loss.unwrap().first, 5);
+fn stubs_fill_a_gap_before_an_epoch() {
+    let cut = |number| {
+        let disk = three_epochs();
+        damage(&disk, number, |log| log.truncate(log.len() - 5));
+        disk
+    };
     let gap = "epoch 0i5 begins with event 6, but epoch 0i3 ends with event 4: event 5 is missing";
-    assert_eq!((report.ok(), report.gaps), (false, vec![gap.into()]));
-    assert_eq!((report.total.records, report.total.stubs), (8, vec![5]));
-    let copy = copied(&disk);
-    assert_eq!(intact(&copy), [1, 2, 3, 4, 6, 7, 8, 9]);
-    assert_eq!(copy.len().unwrap(), 9);
-}
-
-#[test]
-fn salvage_reports_the_newest_epochs_lost_end() {
-    let disk = three_epochs();
-    damage(&disk, 5, |log| log.truncate(log.len() - 5));
-    let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
-    assert_eq!((report.ok(), report.total.loss.unwrap().first), (false, 9));
-    assert_eq!((intact(&copied(&disk)), report.total.stubs), ((1..=8).collect(), vec![]));
-}
-
-#[test]
-fn a_missing_epoch_becomes_stubs() {
-    let disk = epochs(&[(0, 3), (5, 2)]);
-    let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
-    assert!(!report.ok());
-    assert_eq!(report.total.stubs, [4, 5]);
-    assert_eq!(
-        report.gaps,
-        [
-            "epoch 0i5 begins with event 6, but epoch 0i0 ends with event 3: events 4 to 5 are missing"
-        ]
-    );
-    assert_eq!(intact(&copied(&disk)), [1, 2, 3, 6, 7]);
+    let missing =
+        "epoch 0i5 begins with event 6, but epoch 0i0 ends with event 3: events 4 to 5 are missing";
+    // A sealed epoch without its end, the newest one without its end, and no epoch.
+    for (disk, loss, stubs, gaps, left) in [
+        (cut(3), Some(5), &[5][..], &[gap][..], &[1, 2, 3, 4, 6, 7, 8, 9][..]),
+        (cut(5), Some(9), &[], &[], &[1, 2, 3, 4, 5, 6, 7, 8]),
+        (epochs(&[(0, 3), (5, 2)]), None, &[4, 5], &[missing], &[1, 2, 3, 6, 7]),
+    ] {
+        let report = options(&disk).salvage_pier(PIER, COPY).unwrap();
+        let lost = report.epochs.iter().find_map(|(_, epoch)| epoch.loss);
+        assert_eq!((report.ok(), lost.map(|loss| loss.first)), (false, loss), "{report:?}");
+        assert_eq!(report.gaps, gaps);
+        assert_eq!(report.total.records, left.len() as u64);
+        let copy = copied(&disk);
+        assert_eq!((intact(&copy), report.total.stubs), (left.to_vec(), stubs.to_vec()));
+        assert_eq!(copy.len().unwrap(), (left.len() + stubs.len()) as u64);
+    }
 }
 
 /// A directory with a high number would fill the disk with stubs.

@@ -1,6 +1,5 @@
 //! Dropping the first epochs: the rules, the consumers, and crashes, power cuts and failing calls at every step.
 
-use std::cell::RefCell;
 use std::io::ErrorKind as Io;
 use std::time::SystemTime;
 
@@ -59,18 +58,6 @@ fn pier_retention_drops_only_allowed_whole_epochs() {
     assert_eq!(pier.retain(&most(0)).unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(all(&reading(&disk)), [10, 11, 12]);
     assert!(options(&disk).verify_pier(PIER).unwrap().ok());
-}
-
-#[test]
-fn retention_may_leave_only_an_empty_epoch() {
-    let disk = three_epochs();
-    let pier = appending(&disk);
-    pier.roll().unwrap();
-    assert_eq!(dropped(pier.retain(&most(0))), [0, 3, 5]);
-    assert_eq!((pier.bounds().unwrap(), pier.last().unwrap()), (None, 9));
-    append(&pier, 10..=10);
-    pier.close().unwrap();
-    assert_eq!(all(&reading(&disk)), [10]);
 }
 
 #[test]
@@ -279,45 +266,6 @@ fn verify_skips_epochs_dropped_during_the_check() {
     assert!(report.ok(), "{report:?}");
     let checked: Vec<u64> = report.epochs.iter().map(|(number, _)| *number).collect();
     assert_eq!((checked, seen.0), (vec![0, 9], seen.1));
-}
-
-/// Open the pier after a crash for reading and for writing, append, roll, drop more, open once more.
-fn judge(image: &Sim, left: &[Vec<u64>]) -> Vec<u64> {
-    let seen = all(&options(image).open_pier(PIER, Mode::Read).unwrap());
-    let pier = appending(image);
-    let found = numbers(&pier);
-    assert!(left.contains(&found), "epochs {found:?}, may be {left:?}");
-    let events = all(&pier);
-    assert_eq!(events, seen, "a writer found other events than a reader");
-    assert_eq!(events, (found[0] + 1..=10).collect::<Vec<_>>());
-    append(&pier, 11..=11);
-    assert_eq!(pier.roll().unwrap(), 11);
-    append(&pier, 12..=12);
-    pier.retain(&most(0)).unwrap();
-    pier.close().unwrap();
-    assert_eq!((numbers(&reading(image)), all(&reading(image))), (vec![11], vec![12]));
-    assert!(!image.is_dir(&Path::new(LOG).join(".deedbook/dropped")));
-    assert!(options(image).verify_pier(PIER).unwrap().ok());
-    found
-}
-
-#[test]
-fn a_crash_during_retention_leaves_no_gap() {
-    let states = [vec![0, 3, 5, 9], vec![3, 5, 9], vec![5, 9], vec![9]];
-    let disk = four_epochs();
-    let pier = appending(&disk);
-    disk.record();
-    assert_eq!(dropped(pier.retain(&most(0))), [0, 3, 5]);
-    let found = RefCell::new(BTreeSet::new());
-    let counts = crash_each(&disk, 200, |image| {
-        found.borrow_mut().insert(judge(image, &states));
-    });
-    // After the call returns, dropped epochs do not come back.
-    for image in crashes::images(&disk, 200) {
-        judge(&image, &states[3..]);
-    }
-    assert!(counts.moments > 20 && counts.states > 1000, "{counts:?}");
-    assert_eq!(found.into_inner(), BTreeSet::from(states));
 }
 
 /// Each call fails once: the handle continues or is closed, and the events have no gap.

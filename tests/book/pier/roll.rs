@@ -121,17 +121,6 @@ fn a_padded_last_epoch_is_read_only() {
     assert_eq!((layouts(&pier), numbers(&pier)), (all.to_vec(), vec![90, 100, 104]));
 }
 
-#[test]
-fn an_epoch_without_events_is_kept() {
-    let disk = epochs(&[(0, 2)]);
-    let pier = appending(&disk);
-    pier.roll().unwrap();
-    let again = refused(pier.roll(), ErrorKind::Contiguity);
-    assert_eq!(again.message(), "epoch 0i2 has no event: another one would have its name");
-    append(&pier, 3..=3);
-    assert_eq!(numbers(&pier), [0, 2]);
-}
-
 /// With a lock for each epoch, two writers could begin epochs at once.
 #[test]
 fn one_pier_has_one_writer_whatever_its_epoch() {

@@ -2,58 +2,6 @@
 
 use crate::slots::support::*;
 
-// Promise: slots-header.
-#[test]
-fn a_damaged_slot_leaves_the_other_to_decide() {
-    let all = golden_events();
-    for (name, count, verdict) in
-        [("head-badnewest", 3, Verdict::Torn), ("head-badolder", 5, Verdict::Clean)]
-    {
-        let log = golden_log(name, &all);
-        let (_dir, path) = place("0i0", &log);
-        assert_eq!(events_of(&path), all[..count], "{name}");
-        let report = check(&path, &Options::default());
-        assert_eq!((report.verdict, report.records), (verdict, count as u64), "{name}");
-        let book = Book::append_to(&path).unwrap();
-        let saved = book.recovery().saved_to.clone();
-        assert_eq!(saved.is_some(), verdict == Verdict::Torn);
-        if let Some(saved) = saved {
-            // The saved tail is readable and holds the removed deeds.
-            assert_eq!(fs::read(&saved).unwrap(), deeds(&all[count..]));
-            let tail = Book::open(&saved).unwrap();
-            assert_eq!(contents(&read_all(&tail).0), all[count..]);
-        }
-        assert_eq!(book.append(7, b"more").unwrap(), count as u64 + 1);
-        drop(book);
-        fs::remove_dir_all(path.join(".deedbook")).unwrap();
-        assert_eq!(events_of(&path).len(), count + 1);
-        assert_eq!(check(&path, &Options::default()).verdict, Verdict::Clean);
-    }
-}
-
-/// An interrupted opening must keep the slot that led to the end.
-#[test]
-fn an_opening_overwrites_only_the_stale_slot() {
-    let all = golden_events();
-    for (batches, newest, counts) in [(&[1, 1, 1][..], 4096, 0), (&[1, 1, 1, 1], 0, 4096)] {
-        let base = tempfile::tempdir().unwrap();
-        let path = base.path().join("0i0");
-        let book = options().open(&path, Mode::Create).unwrap();
-        append(&book, &all, batches);
-        book.close().unwrap();
-        let mut log = bytes(&path);
-        let last = log.len() - 9;
-        log[last] ^= 1;
-        let (_dir, path) = place("0i0", &log);
-        let book = Book::append_to(&path).unwrap();
-        assert_eq!(book.len().unwrap(), batches.len() as u64 - 1);
-        drop(book);
-        let now = bytes(&path);
-        assert_eq!(now[counts..counts + 48], log[counts..counts + 48]);
-        assert_ne!(now[newest..newest + 48], log[newest..newest + 48]);
-    }
-}
-
 /// A kill between the deeds and the header: the deeds were never committed.
 // Promise: slots-crash.
 #[test]
@@ -89,80 +37,6 @@ fn an_oversized_newest_batch_is_refused_not_truncated() {
     let (found, failed) = read_all(&reader);
     assert_eq!((found.len(), failed.unwrap().kind()), (1, ErrorKind::Corrupt));
     assert_eq!(events_of(&path), all);
-}
-
-/// A log in `0i0` may begin after any event. A writer that asked for the right epoch was refused, because the
-/// directory's name says 0.
-#[test]
-fn an_explicit_epoch_may_differ_from_0i0() {
-    let base = tempfile::tempdir().unwrap();
-    let path = base.path().join("0i0");
-    options().epoch(Some(100)).open(&path, Mode::Create).unwrap().close().unwrap();
-    // The empty log knows its epoch, whatever its name.
-    assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
-    fs::remove_dir_all(path.join(".deedbook")).unwrap();
-    assert_eq!(options().open(&path, Mode::Read).unwrap().epoch().unwrap(), 100);
-    let book = options().open(&path, Mode::Append).unwrap();
-    assert_eq!(book.append(1, b"first").unwrap(), 101);
-    book.close().unwrap();
-    for mode in [Mode::Read, Mode::Append] {
-        let book = options().epoch(Some(100)).open(&path, mode).unwrap();
-        assert_eq!((book.epoch().unwrap(), book.last().unwrap()), (100, 101));
-    }
-    let other = base.path().join("0i7");
-    refused(options().epoch(Some(100)).open(&other, Mode::Create), ErrorKind::Contiguity);
-    assert!(!other.join("book.log").exists());
-}
-
-/// All deeds of the first batch are there by their lengths, but a byte differs from the committed byte.
-#[test]
-fn a_first_batch_with_wrong_checksum_is_corrupt() {
-    let all = golden_events();
-    let mut log = golden_log("head-3x1", &all[..3]);
-    let last = log.len() - 10;
-    log[last] ^= 1;
-    // A deed that was never committed.
-    log.extend(deed(7, b"stray"));
-    let (_dir, path) = place("0i0", &log);
-    let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
-    assert!(error.message().contains("the batch of events 1 to 3: checksum"), "{error}");
-    assert_eq!(check(&path, &Options::default()).verdict, Verdict::Corrupt);
-    let book = Book::open(&path).unwrap();
-    refused(book.iter(1..).and_then(Iterator::collect::<Result<Vec<_>, _>>), ErrorKind::Corrupt);
-    assert_eq!(read_past_damage(&book).len(), 3);
-    let how = Repair { force: false, accept_loss: true, dry_run: false };
-    let error = refused(Options::default().repair(&path, how), ErrorKind::Corrupt);
-    assert!(error.message().contains("3 intact deeds"), "{error}");
-    assert_eq!(bytes(&path), log);
-}
-
-/// A damaged length of the first deed counted as a first batch lost in a power cut: the log was empty, the next opening
-/// for writing removed all its events, and a conversion copied none and succeeded.
-// Promise: slots-first-batch.
-#[test]
-fn a_damaged_first_length_is_corrupt_not_torn() {
-    let all = golden_events();
-    let whole = golden_log("head-3x1", &all[..3]);
-    let edge = |count: usize| DEEDS_AT + deeds(&all[..count]).len();
-    // Each deed has its length twice, at the start and at the end. The last deed has no deed after it.
-    for deed in 0..3 {
-        for byte in [edge(deed), edge(deed + 1) - 8] {
-            let mut log = whole.clone();
-            log[byte] ^= 0x20;
-            let (dir, path) = place("0i0", &log);
-            let report = check(&path, &Options::default());
-            assert_eq!((report.verdict, report.records), (Verdict::Corrupt, 2), "byte {byte}");
-            refused(Book::append_to(&path), ErrorKind::Corrupt);
-            let target = dir.path().join("copy");
-            let done = Options::default().convert(&path, &target, Layout::Packed, |_, _| Ok(()));
-            let error = refused(done, ErrorKind::Corrupt);
-            assert!(error.message().contains("salvage copies what is intact"), "{error}");
-            assert_eq!(bytes(&path), log);
-            Options::default().salvage(&path, &target).unwrap();
-            let rest = [&all[..deed], &all[deed + 1..3]].concat();
-            assert_eq!(events_of(&target), rest, "byte {byte}");
-        }
-    }
 }
 
 /// Next to a damaged slot, the slot of an empty log won even if the first length was damaged, too.
@@ -206,25 +80,16 @@ fn a_missing_first_batch_leaves_an_empty_log() {
 #[test]
 fn a_log_without_slots_is_refused_but_salvaged() {
     let all = golden_events();
-    for slots in [&[0][..], &[0, 4096]] {
-        let mut log = golden_log("head-3x1", &all[..3]);
-        // In the first log the newest slot stays, in the second log neither does.
-        for at in slots {
-            log[at + 20] ^= 1;
-        }
-        let (dir, path) = place("0i0", &log);
-        if slots.len() == 1 {
-            assert_eq!(events_of(&path), all[..3]);
-            continue;
-        }
-        let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
-        assert!(error.message().contains("both header slots are damaged"), "{error}");
-        let to = dir.path().join("copy");
-        let report = Options::default().salvage(&path, &to).unwrap();
-        assert_eq!(report.records, 3);
-        assert_eq!(events_of(&to), all[..3]);
-        assert_eq!(Book::open(&to).unwrap().layout(), Layout::Slots);
-    }
+    let mut log = golden_log("head-3x1", &all[..3]);
+    [0, 4096].iter().for_each(|at| log[at + 20] ^= 1);
+    let (dir, path) = place("0i0", &log);
+    let error = refused(Book::append_to(&path), ErrorKind::Corrupt);
+    assert!(error.message().contains("both header slots are damaged"), "{error}");
+    let to = dir.path().join("copy");
+    let report = Options::default().salvage(&path, &to).unwrap();
+    assert_eq!(report.records, 3);
+    assert_eq!(events_of(&to), all[..3]);
+    assert_eq!(Book::open(&to).unwrap().layout(), Layout::Slots);
 }
 
 /// A deed has no checksum of its own, but its block in the index has one.
@@ -251,20 +116,6 @@ fn verify_finds_rot_that_the_layout_itself_cannot() {
     let byte = (DEEDS_AT + 120 * 1000 + 50) as u64;
     assert!((damage.offset..damage.end).contains(&byte), "{damage:?}");
     assert!(damage.reason.contains("of the block"), "{damage:?}");
-}
-
-#[test]
-fn a_repaired_slots_log_is_clean() {
-    let all = golden_events();
-    let mut log = golden_log("head-3x1", &all[..3]);
-    let last = log.len() - 1;
-    log[last] ^= 1;
-    let (_dir, path) = place("0i0", &log);
-    Options::default().repair(&path, FORCED).unwrap();
-    fs::remove_dir_all(path.join(".deedbook")).unwrap();
-    let report = check(&path, &Options::default());
-    assert_eq!((report.verdict, report.records), (Verdict::Clean, 2), "{report:?}");
-    assert_eq!(events_of(&path), all[..2]);
 }
 
 /// If a header is half written, the other header counts. With it, the appends since the last sync were lost when the

@@ -28,32 +28,6 @@ fn the_same_batches_give_the_golden_bytes() {
     }
 }
 
-#[test]
-fn the_padded_layout_is_read_and_not_written() {
-    let all = golden_events();
-    for (name, dir, first, count) in
-        [("specC-3", "0i0", 1, 3), ("specC-5", "0i0", 1, 5), ("specC-epoch100", "0i100", 101, 3)]
-    {
-        let log = fs::read(data(name).join("book.log")).unwrap();
-        let (base, path) = place(dir, &log);
-        let book = Book::open(&path).unwrap();
-        assert_eq!(book.layout(), Layout::Padded);
-        assert_eq!(book.bounds().unwrap(), Some(first..=first + count - 1));
-        assert_eq!(events_of(&path), all[..count as usize]);
-        assert!(check(&path, &Options::default()).ok());
-        refused(Book::append_to(&path), ErrorKind::Unsupported);
-        let to = base.path().join("copy").join(dir);
-        fs::create_dir(base.path().join("copy")).unwrap();
-        Options::default().salvage(&path, &to).unwrap();
-        assert_eq!(events_of(&to), all[..count as usize]);
-        assert_eq!(Book::open(&to).unwrap().layout(), Layout::Packed);
-        assert_eq!(bytes(&path), log);
-    }
-    let padded = Options::new().layout(Layout::Padded);
-    let base = tempfile::tempdir().unwrap();
-    refused(padded.open(base.path().join("new"), Mode::Create), ErrorKind::Unsupported);
-}
-
 /// A golden log, the directory of the epoch below it, the epoch, how many deeds count, and a golden log in the layout
 /// `packed` with the same events.
 type Golden = (&'static str, &'static str, u64, usize, Option<&'static str>);
@@ -125,7 +99,7 @@ fn converts((name, _, epoch, count, packed): Golden, log: &[u8], meta: &[u8]) {
     refused(padded, ErrorKind::Unsupported);
 }
 
-// Promise: convert.
+// Promise: convert, slots-header.
 #[test]
 fn every_golden_log_is_converted_to_both_layouts() {
     let meta = fs::read(data("uip-packed-3").join("meta.bin")).unwrap();
@@ -140,6 +114,7 @@ fn every_golden_log_is_converted_to_both_layouts() {
     }
 }
 
+// Promise: slots-first-batch.
 #[test]
 fn a_golden_log_damaged_inside_is_not_converted() {
     let log = own_bytes("uip-packed-midcorrupt");

@@ -20,7 +20,10 @@ fn a_log_in_0i0_begins_at_any_event() {
         }
         assert_eq!(Book::open(&path).unwrap().bounds().unwrap(), Some(5..=5));
         assert!(check(&path, &Options::default()).ok());
-        assert_eq!(Book::append_to(&path).unwrap().epoch().unwrap(), 4);
+        for mode in [Mode::Read, Mode::Append] {
+            let book = options().epoch(Some(4)).open(&path, mode).unwrap();
+            assert_eq!((book.epoch().unwrap(), book.last().unwrap()), (4, 5));
+        }
     }
     let pier = Options::default().open_pier(base.path(), Mode::Read).unwrap();
     assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (4, Some(5..=5)));
@@ -104,18 +107,6 @@ fn reopening_slots_syncs_no_more_than_packed() {
         disk.fired()
     });
     assert_eq!(syncs[0], syncs[1]);
-}
-
-/// The reference takes zeros after the last deed for damage, and drops a committed event.
-#[test]
-fn no_space_is_reserved_after_the_last_deed() {
-    let base = tempfile::tempdir().unwrap();
-    let path = base.path().join("log");
-    let book = options().open(&path, Mode::Create).unwrap();
-    for number in 0..5u32 {
-        book.append(number, b"jam").unwrap();
-        assert_eq!(bytes(&path).len() as u64, book.end().unwrap());
-    }
 }
 
 /// A follower must not see uncommitted deeds.

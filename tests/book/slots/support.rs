@@ -6,7 +6,7 @@ pub use std::sync::Arc;
 
 pub use deedbook::Mode;
 pub use deedbook::book::{Book, Layout, Options};
-pub use deedbook::report::{Repair, Verdict};
+pub use deedbook::report::Verdict;
 pub use deedbook::storage::sim::{Call, Fault, Sim, What};
 pub use deedbook::{Durability, ErrorKind};
 

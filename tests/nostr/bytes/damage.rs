@@ -3,9 +3,7 @@
 use deedbook::ErrorKind;
 use deedbook::nostr::Event;
 
-use crate::support::nostr_layout::{
-    Seen, data, event_of, events, open, pages, plain_tags, read, record, segment_of,
-};
+use crate::support::nostr_layout::*;
 
 const PAGE: usize = 4096;
 
@@ -116,27 +114,6 @@ fn unpadded_last_page_and_reserved_space_are_intact() {
     assert_eq!((events(&segment), segment.end()), (five(), 9 * PAGE as u32));
     // The reference pads no last page.
     assert!(!data("data.0.seg").len().is_multiple_of(PAGE));
-}
-
-/// A torn append: any prefix of the pages has reached the disk.
-#[test]
-fn a_segment_cut_anywhere_gives_the_records_before() {
-    let bytes = segment_of(&five(), true, PAGE);
-    let borders = [PAGE, 2 * PAGE, 3 * PAGE, 7 * PAGE, 8 * PAGE];
-    let lens: Vec<usize> = five()
-        .iter()
-        .map(|e| {
-            let record = record(e, &plain_tags(&e.tags), 0, true, PAGE);
-            let padded = pages(&record, PAGE);
-            record.len() + (padded.len() / PAGE - 1) * 6
-        })
-        .collect();
-    for cut in (PAGE..bytes.len()).step_by(37).chain((1..9).map(|page| page * PAGE)) {
-        let whole = borders.iter().zip(&lens).filter(|(at, len)| *at + *len <= cut).count();
-        let seen = read(&open(&bytes[..cut]).unwrap());
-        let records = seen.iter().filter(|seen| matches!(seen, Seen::Record { .. })).count();
-        assert_eq!(records, whole, "cut at {cut}");
-    }
 }
 
 /// With a trailer, no flipped bit passes: the reader loses one record, and returns all others.

@@ -1,4 +1,4 @@
-//! Segments as files: creating, appending, flags, limits, failing disks.
+//! Segments as files: creating, appending, flags, limits.
 
 use deedbook::engine::nostr::{Segment, encode};
 use deedbook::nostr::Flags;
@@ -89,34 +89,4 @@ fn segment_refuses_partial_records_and_other_page_sizes() {
     }
     assert_eq!(file(&memory), before);
     segment.append(&[&encoded(0, 9000, 8192)]).unwrap();
-}
-
-#[test]
-fn failed_segment_write_is_undone_or_poisons() {
-    let full = std::io::ErrorKind::StorageFull;
-    for (what, broken) in [
-        (What::Error(full), false),
-        (What::Partial(full), false),
-        (What::Partial(full), true),
-        (What::Zero, false),
-    ] {
-        let sim = Sim::new();
-        let mut segment = Segment::create(&sim, Path::new(PATH), 0, 4096, 0, 0o600).unwrap();
-        segment.append(&[&encoded(0, 10, 4096)]).unwrap();
-        segment.sync().unwrap();
-        let before = file(&sim);
-        sim.inject(Fault::once(1, what).of(Call::Write));
-        if broken {
-            sim.inject(Fault::once(1, What::Error(std::io::ErrorKind::Other)).of(Call::SetLen));
-        }
-        segment.append(&[&encoded(1, 9000, 4096)]).unwrap_err();
-        let again = segment.append(&[&encoded(1, 9000, 4096)]);
-        if broken {
-            assert_eq!(again.unwrap_err().kind(), ErrorKind::Poisoned);
-        } else {
-            again.unwrap();
-            assert_eq!(events(&segment), [event_of(0, 10), event_of(1, 9000)]);
-        }
-        assert!(file(&sim).starts_with(&before));
-    }
 }

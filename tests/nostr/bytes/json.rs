@@ -38,6 +38,13 @@ fn refused(text: impl AsRef<[u8]>) -> String {
     error.message().to_owned()
 }
 
+/// A field with this value is refused, and the message begins so.
+fn refused_for(name: &str, value: &str, beginning: &str) -> String {
+    let message = refused(with(&[(name, Some(value))]));
+    assert!(message.starts_with(beginning), "{message}, not {beginning}");
+    message
+}
+
 #[test]
 fn an_event_at_its_limits_is_read() {
     let event = Event::from_json(with(&[]).as_bytes()).unwrap();
@@ -54,23 +61,16 @@ fn an_event_at_its_limits_is_read() {
 }
 
 #[test]
-fn a_missing_field_is_named() {
-    for (name, _) in PARTS {
+fn a_field_missing_wrong_or_twice_is_named() {
+    for (name, good) in PARTS {
         let message = refused(with(&[(name, None)]));
         assert!(message.contains(&format!("missing field `{name}`")), "{message}");
-    }
-}
-
-#[test]
-fn a_wrong_type_is_named_with_its_field() {
-    for (name, good) in PARTS {
         for value in ["null", "true", "1.5", "-1", "\"a\"", "[1]", "{}", "[[1]]", "7"] {
             let number = matches!(name, "created_at" | "kind");
             if (value == "7" && number) || (value == "\"a\"" && name == "content") {
                 continue;
             }
-            let message = refused(with(&[(name, Some(value))]));
-            assert!(message.starts_with(&format!("{name}: ")), "{value}: {message}");
+            let message = refused_for(name, value, &format!("{name}: "));
             assert!(message.contains("at column") && !message.contains("at line"), "{message}");
         }
         // A field given twice, with the same value.
@@ -92,8 +92,7 @@ fn numbers_out_of_range_report_their_limit() {
         ("kind", "1.0", "kind: invalid type: floating point `1.0`, expected an integer"),
         ("kind", "01", "kind: invalid number"),
     ] {
-        let message = refused(with(&[(name, Some(value))]));
-        assert!(message.starts_with(text), "{message}, not {text}");
+        refused_for(name, value, text);
     }
 }
 
@@ -102,33 +101,25 @@ fn wrong_hexadecimal_length_or_case_is_reported() {
     for (name, digits) in [("id", 64), ("pubkey", 64), ("sig", 128)] {
         for len in [0, 1, digits - 2, digits - 1, digits + 1, digits + 2] {
             let value = format!("\"{}\"", "0".repeat(len));
-            let message = refused(with(&[(name, Some(&value))]));
-            let expected = format!("{name}: {len} bytes of text, {digits} needed");
-            assert!(message.starts_with(&expected), "{message}, not {expected}");
+            refused_for(name, &value, &format!("{name}: {len} bytes of text, {digits} needed"));
         }
         for (at, wrong) in [(0, 'A'), (5, 'F'), (digits - 1, 'g'), (7, ' '), (9, 'x')] {
             let mut value = "0".repeat(digits);
             value.replace_range(at..=at, &wrong.to_string());
-            let message = refused(with(&[(name, Some(&format!("\"{value}\"")))]));
             let expected = format!("{name}: character {wrong:?} at {at}, lower-case hexadecimal");
-            assert!(message.starts_with(&expected), "{message}, not {expected}");
+            refused_for(name, &format!("\"{value}\""), &expected);
         }
         // As many bytes as digits, but fewer characters.
         let value = format!("\"é{}\"", "0".repeat(digits - 2));
-        assert!(
-            refused(with(&[(name, Some(&value))]))
-                .starts_with(&format!("{name}: character 'é' at 0"))
-        );
+        refused_for(name, &value, &format!("{name}: character 'é' at 0"));
     }
 }
 
 #[test]
 fn invalid_text_is_reported_with_its_field() {
     for surrogate in ["\\ud834", "\\udd1e", "\\ud834\\u0041", "\\ud834x", "\\ud834\\ud834"] {
-        let message = refused(with(&[("content", Some(&format!("\"a{surrogate}\"")))]));
-        assert!(message.starts_with("content: "), "{message}");
-        let message = refused(with(&[("tags", Some(&format!("[[\"e\",\"{surrogate}\"]]")))]));
-        assert!(message.starts_with("tags: "), "{message}");
+        refused_for("content", &format!("\"a{surrogate}\""), "content: ");
+        refused_for("tags", &format!("[[\"e\",\"{surrogate}\"]]"), "tags: ");
     }
     let mut bytes = with(&[("content", Some("\"@\""))]).into_bytes();
     let at = bytes.iter().position(|&byte| byte == b'@').unwrap();
@@ -138,8 +129,7 @@ fn invalid_text_is_reported_with_its_field() {
     let mut bytes = with(&[]).replacen('{', "{\"ots\":\"@\",", 1).into_bytes();
     bytes[8] = 0xFF;
     assert_eq!(refused(&bytes), "unknown field: not UTF-8 at column 9");
-    let message = refused(with(&[("content", Some("\"a\nb\""))]));
-    assert!(message.starts_with("content: control character"), "{message}");
+    refused_for("content", "\"a\nb\"", "content: control character");
 }
 
 #[test]

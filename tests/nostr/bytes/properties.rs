@@ -103,6 +103,26 @@ fn the_boundary_between_one_page_and_two() {
     }
 }
 
+/// Example 3 of the document: a follow list of 5,000 tags with values of 26 bytes, whose record has 160,450 bytes.
+#[test]
+fn follow_list_takes_39_pages_after_the_first() {
+    for trailer in [false, true] {
+        // The fixed part, the count of tags, 32 bytes for each tag, and the checksum.
+        let content = 160_450 - (150 + 2 + 5_000 * 32) - 8 * usize::from(trailer);
+        let tags = (0..5_000).map(|number| vec!["p".into(), format!("{number:026}")]).collect();
+        let event = Event { tags, ..event_of(1, content) };
+        let mut bytes = Vec::new();
+        encode(&event, Flags(0), trailer, 4096, &mut bytes).unwrap();
+        assert_eq!(bytes[..4], 160_450u32.to_be_bytes());
+        assert_eq!((bytes.len(), &bytes[5..7]), (160_450, &39u16.to_be_bytes()[..]));
+        let mut spread_out = header(4096, 0, 0, 0, 0);
+        spread(&bytes, 4096, &mut spread_out);
+        assert_eq!(spread_out.len(), (1 + 1 + 39) * 4096);
+        let expected = Seen::Record { offset: 4096, flags: 0, event };
+        assert_eq!(read(&open(&spread_out).unwrap()), [expected]);
+    }
+}
+
 #[test]
 fn too_many_entries_or_pages_are_refused() {
     let mut out = vec![1, 2, 3];

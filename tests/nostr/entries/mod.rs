@@ -1,6 +1,4 @@
 //! The event store's own write-ahead log: its bytes, its files, what crashes and damage leave.
 
-mod crash;
 mod files;
 mod golden;
-mod threads;

@@ -112,28 +112,29 @@ pub fn changed(index: &Path, file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> 
 }
 
 /// Damage each file at some places. Returns how often the index reported damage, and how often it lost batches.
-fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
-    let (dir, models) = (made(BATCHES), Models::up_to(BATCHES));
+fn damage_all(
+    dir: &Path,
+    models: &Models,
+    places: usize,
+    damage: &dyn Fn(&Path, usize),
+) -> (usize, usize) {
     let (mut noticed, mut lost) = (0, 0);
     let mut numbers = Numbers(5);
-    for file in files_below(dir.path()) {
+    for file in files_below(dir) {
         // A journal ends in zeros that were never written.
         let bytes = fs::read(&file).unwrap();
         let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        for _ in 0..used.min(8) {
+        for _ in 0..used.min(places) {
             let at = numbers.below(used as u64) as usize;
-            let scratch = changed(dir.path(), &file, |bytes| damage(bytes, at));
+            let scratch = changed(dir, &file, |_| {});
+            damage(&scratch.path().join(file.strip_prefix(dir).unwrap()), at);
             match Index::open(scratch.path()).and_then(|index| models.whole(&index)) {
                 Ok(BATCHES) => {}
                 Ok(_) => lost += 1,
                 Err(error) => {
-                    assert_eq!(
-                        error.kind(),
-                        ErrorKind::Corrupt,
-                        "{} {at}: {error}",
-                        file.display()
-                    );
-                    assert!(error.message().starts_with("damaged index: "), "{error}");
+                    let what = format!("{} {at}: {error}", file.display());
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}");
+                    assert!(error.message().starts_with("damaged index: "), "{what}");
                     noticed += 1;
                 }
             }
@@ -144,15 +145,21 @@ fn damage_all(damage: impl Fn(&mut Vec<u8>, usize)) -> (usize, usize) {
 
 // Promise: store-index.
 #[test]
-fn index_reports_a_truncated_file_or_is_earlier() {
-    let (noticed, lost) = damage_all(|bytes, at| bytes.truncate(at));
+fn damaged_index_reports_the_damage_or_is_earlier() {
+    let (dir, models) = (made(BATCHES), Models::up_to(BATCHES));
+    let change = |file: &Path, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = fs::read(file).unwrap();
+        change(&mut bytes);
+        fs::write(file, bytes).unwrap();
+    };
+    let damaged =
+        |places, damage: &dyn Fn(&Path, usize)| damage_all(dir.path(), &models, places, damage);
+    let (noticed, lost) = damaged(8, &|file, at| change(file, &|bytes| bytes.truncate(at)));
     assert!(noticed > 0 && lost > 0);
-}
-
-#[test]
-fn index_reports_a_flipped_byte_or_is_earlier() {
-    let (noticed, _) = damage_all(|bytes, at| bytes[at] ^= 0x10);
+    let (noticed, _) = damaged(8, &|file, at| change(file, &|bytes| bytes[at] ^= 0x10));
     assert!(noticed > 0);
+    let (noticed, _) = damaged(1, &|file, _| fs::remove_file(file).unwrap());
+    assert!(noticed > 3, "{noticed}");
 }
 
 /// If nothing checks the checksum first, chance decides which flipped bytes end the process.
@@ -174,22 +181,6 @@ fn checksum_finds_a_flipped_byte_in_version_file() {
         }
     }
     assert!(found >= 3);
-}
-
-#[test]
-fn a_missing_file_is_noticed() {
-    let dir = made(BATCHES);
-    let (models, mut noticed) = (Models::up_to(BATCHES), 0);
-    for file in files_below(dir.path()) {
-        let scratch = changed(dir.path(), &file, |_| {});
-        fs::remove_file(scratch.path().join(file.strip_prefix(dir.path()).unwrap())).unwrap();
-        let opened = Index::open(scratch.path());
-        if let Err(error) = opened.and_then(|index| models.whole(&index)) {
-            assert_eq!(error.kind(), ErrorKind::Corrupt, "{}: {error}", file.display());
-            noticed += 1;
-        }
-    }
-    assert!(noticed > 3, "{noticed}");
 }
 
 #[test]

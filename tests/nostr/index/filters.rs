@@ -1,9 +1,9 @@
 //! Filters read from JSON: each wrong one is refused by name.
 
 use deedbook::ErrorKind;
-use deedbook::nostr::{Filter, Index, Wanted};
+use deedbook::nostr::{Filter, Wanted};
 
-use super::world::{Numbers, World, borrowed, event, record};
+use super::world::{Numbers, borrowed, event, record};
 
 #[test]
 fn all_fields_are_read() {
@@ -51,19 +51,6 @@ fn a_wrong_filter_is_refused_by_name() {
     assert!(error.message().contains("lower-case"), "{error}");
     let error = Filter::parse("{").unwrap_err();
     assert!(error.message().starts_with("filter: EOF"), "{error}");
-}
-
-/// A time span that is empty is no error, it just matches nothing.
-#[test]
-fn since_after_until_gives_nothing() {
-    let (index, mut world, mut numbers) = (Index::in_memory(), World::default(), Numbers(1));
-    let events: Vec<_> = (0..50).map(|_| event(&mut numbers)).collect();
-    world.insert(&index, &events, None);
-    for json in [r#"{"since":9,"until":8}"#, r#"{"since":4294967296}"#, r#"{"kinds":[]}"#] {
-        let filter = Filter::parse(json).unwrap();
-        assert!(events.iter().all(|event| !filter.matches(&borrowed(&record(event)))), "{json}");
-        assert_eq!(index.query(&filter).unwrap().count(), 0, "{json}");
-    }
 }
 
 #[test]

@@ -1,13 +1,5 @@
 //! The event store as a whole: queries and reads return the appended events, also after crashes.
-//!
-//! ```text
-//! DEEDBOOK_NOSTR_STEPS      longest history of the crash enumeration
-//! DEEDBOOK_NOSTR_HISTORIES  longer ones by chance
-//! DEEDBOOK_NOSTR_STATES     states of each moment that a power cut leaves, at most
-//! DEEDBOOK_NOSTR_FAULT_STRIDE  each fault strikes every such call
-//! DEEDBOOK_NOSTR_KILLS      processes killed
-//! DEEDBOOK_SEED             seed of the samples
-//! ```
+//! `tests/tiers.txt` has the counts; DEEDBOOK_SEED is the seed of the samples.
 
 mod disks;
 mod index;

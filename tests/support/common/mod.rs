@@ -169,6 +169,16 @@ pub fn role() -> Option<(String, PathBuf)> {
     Some((role, PathBuf::from(std::env::var_os("DEEDBOOK_PATH")?)))
 }
 
+/// Kill a process that prints numbers on stderr, 8 bytes each. Returns the last number, if any.
+#[cfg(unix)]
+pub fn killed(mut child: std::process::Child) -> Option<u64> {
+    child.kill().unwrap();
+    let printed = child.wait_with_output().unwrap().stderr;
+    let text = String::from_utf8_lossy(&printed);
+    assert!(!text.contains("panicked"), "{text}");
+    printed.chunks_exact(8).next_back().map(|last| u64::from_le_bytes(last.try_into().unwrap()))
+}
+
 /// Run a function that must not hang.
 pub fn quickly<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = std::sync::mpsc::channel();

@@ -112,6 +112,12 @@ pub fn body(reader: &mut LedgerReader) -> Vec<u8> {
     bytes
 }
 
+pub fn append_each(ledger: &LedgerStore, payloads: &[Vec<u8>]) {
+    for payload in payloads {
+        ledger.append(payload).unwrap();
+    }
+}
+
 /// The files of a fetch: for each file its index and its payloads.
 pub fn shown(fetched: &DataResult) -> Vec<(u32, Vec<Vec<u8>>)> {
     let readers = fetched.data.as_ref().unwrap();

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use crate::store::power::processes::{judge, kill, open, start};
+use crate::store::power::processes::{judge, start};
 use crate::store::prelude::*;
 use crate::support::common::index_files::vouch_for;
+use crate::support::common::killed;
 
 fn index(store: &Path) -> PathBuf {
     store.join(".deedbook/events")
@@ -38,7 +39,7 @@ fn old_or_missing_index_finds_the_scans_events() {
         let role = ["append", "compact"][cycle % 2];
         let child = start(role, &dir, next);
         std::thread::sleep(Duration::from_micros(60_000 + mix(cycle as u64) % 120_000));
-        next = kill(child, next);
+        next = killed(child).map_or(next, |end| end as u32);
         if !index(&dir).exists() {
             continue;
         }
@@ -56,60 +57,6 @@ fn old_or_missing_index_finds_the_scans_events() {
         judge(&dir, next, &format!("cycle {cycle}"));
     }
     assert!(older > 8 && next > 40, "{older} older ones, {next} events");
-}
-
-/// Opening remakes an index that reports damage, or a query fails and the caller remakes the index. No query gives
-/// other events than a scan.
-// Promise: store-index.
-#[test]
-fn damaged_index_finds_scans_events_or_is_rebuilt() {
-    let (place, dir) = on_real_disk();
-    let mut next = 0;
-    for cycle in 0..40 {
-        let child = start("append", &dir, next);
-        std::thread::sleep(Duration::from_millis(150 + 20 * cycle));
-        next = kill(child, next);
-        if next > 40 {
-            break;
-        }
-    }
-    assert!(next > 8, "{next} events");
-    let (trial, mut sound, mut errors) = (place.path().join("trial"), 0, 0);
-    for (number, file) in files_below(&index(&dir)).iter().enumerate() {
-        let whole = fs::read(file).unwrap();
-        let name = file.strip_prefix(&dir).unwrap();
-        for which in 0..4 {
-            with_index(&dir, &trial, Some(&index(&dir)));
-            let mut bytes = whole.clone();
-            let at = mix(number as u64 ^ which) as usize % bytes.len().max(1);
-            match which {
-                0 => bytes.truncate(at),
-                _ => bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= 0x20),
-            }
-            fs::write(trial.join(name), bytes).unwrap();
-            let what = format!("{}, {which} at byte {at}", name.display());
-            if is_sound(&trial) {
-                sound += 1;
-            } else {
-                errors += 1;
-                fs::remove_dir_all(index(&trial)).unwrap();
-            }
-            judge(&trial, next, &what);
-        }
-    }
-    assert!(sound > 8, "{sound} sound, {errors} errors");
-}
-
-/// Whether a store with a possibly damaged index opens and finds events. If not, the error reports the damage and how
-/// to make the index again.
-fn is_sound(store: &Path) -> bool {
-    let opened = std::panic::catch_unwind(|| open(store));
-    let Ok(store) = opened else { return false };
-    let found = store.query(&[Filter::default()]);
-    if let Err(error) = &found {
-        assert!([ErrorKind::Corrupt, ErrorKind::Io].contains(&error.kind()), "{error:?}");
-    }
-    found.is_ok()
 }
 
 /// A power cut lost a deletion from the log. The index, which syncs itself, still had the deletion, and queries gave

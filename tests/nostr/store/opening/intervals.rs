@@ -58,23 +58,3 @@ fn the_thread_of_syncs_makes_checkpoints() {
         assert_eq!(replayed(&disk, &on), 0);
     }
 }
-
-#[test]
-fn checkpoint_intervals_last_a_second_to_a_day() {
-    let day = Duration::from_secs(24 * 60 * 60);
-    for (interval, is_taken) in [
-        (Duration::from_secs(1), true),
-        (day, true),
-        (Duration::from_millis(999), false),
-        (day + Duration::from_millis(1), false),
-    ] {
-        let (_, options) = in_memory();
-        let mut options = options.small(false).checkpoint_interval(interval);
-        (options.segment_bytes, options.wal_segment_bytes) = (None, 10 << 20);
-        let opened = options.open("/events", Mode::Create).map(drop);
-        match is_taken {
-            true => opened.unwrap(),
-            false => refused(opened, ErrorKind::InvalidArgument, "checkpoint interval in ms"),
-        }
-    }
-}

@@ -57,16 +57,10 @@ fn named_sizes_change_later_openings() {
     append(&unnamed(&disk).page_bytes(4096).segment_bytes(3 * 4096), 4..5);
     append(&unnamed(&disk), 5..8);
     assert_eq!(pages(&disk), [(8192, 4), (8192, 2), (4096, 3), (4096, 3)]);
-}
-
-/// A repair opens the store without naming a size, and stores the manifest before.
-#[test]
-fn a_repair_keeps_the_sizes_of_a_store() {
-    let disk = made(8192);
-    remove(&disk, &segment(0));
-    assert!(unnamed(&disk).repair(Path::new(DIR), ALL).unwrap().mended);
-    append(&unnamed(&disk), 4..8);
-    assert!(pages(&disk).iter().all(|(size, count)| (*size, *count <= 4) == (8192, true)));
+    let larger = unnamed(&disk).page_bytes(16_384);
+    open(&larger).append(&short(8)).unwrap();
+    let killed = on_disk(&larger, &disk.kill());
+    assert_eq!(live(&open(&killed)), (0..9).map(short).collect::<Vec<_>>());
 }
 
 fn millis(count: u64) -> Duration {

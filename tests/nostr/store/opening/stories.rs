@@ -84,6 +84,10 @@ fn opening_counts_events_that_no_checkpoint_counted() {
             store.close().unwrap();
             changed(&disk, FIRST, |bytes| bytes[20..24].fill(0));
         }
+        // The reference appends at the end that the header names, also after a kill.
+        let field = |at: usize| read(&disk, FIRST)[at..at + 4].to_vec();
+        assert_eq!(field(20), (5 * u32::from(was_killed)).to_be_bytes());
+        assert_eq!(field(24), (6 * PAGE as u32).to_be_bytes());
         let store = open(&on_disk(&on, &disk));
         assert_eq!(stored(&store, &note(9)).segment, 1);
         store.close().unwrap();

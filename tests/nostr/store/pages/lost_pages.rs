@@ -60,35 +60,6 @@ fn lost_pages_refuse_writers_and_readers_report_them() {
     }
 }
 
-/// A repair found nothing to repair.
-#[test]
-fn repair_accepts_lost_pages_on_request() {
-    let (whole, _) = four();
-    for loss in LOSSES {
-        let disk = whole.kill();
-        changed(&disk, FIRST, |bytes| loss(bytes, 3 * PAGE));
-        let dry = mended(&disk, DRY).unwrap();
-        assert!(dry.loss.is_some() && dry.cut_bytes == 0 && dry.damages.len() == 1, "{dry:?}");
-        let part = &dry.damages[0];
-        assert_eq!((part.offset, part.end), (12_288, 20_480));
-        assert!(!mended(&disk, PLAIN).unwrap().mended);
-        assert!(on(&disk).open(DIR, Mode::Append).is_err());
-        let report = mended(&disk, ACCEPT).unwrap();
-        assert!(report.mended && report.saved.is_empty(), "{report:?}");
-        let store = writer(&disk);
-        assert!(store.opening().is_loss);
-        let verified = store.verify(Check::Id).unwrap();
-        assert!(verified.ok() && verified.is_loss && verified.live == 2, "{verified:?}");
-        for number in 0..4 {
-            let outcome = store.append(&short(number)).unwrap();
-            assert_eq!(outcome.is_stored(), number > 1, "{number}: {outcome:?}");
-        }
-        assert_eq!(queried(&store), 4);
-        store.close().unwrap();
-        assert!(mended(&disk, PLAIN).unwrap().damages.is_empty());
-    }
-}
-
 /// A segment in the middle lost its second half. The index still had the lost events: a query failed, and another
 /// append of a lost event returned a duplicate.
 #[test]

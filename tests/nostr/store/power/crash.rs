@@ -128,16 +128,11 @@ fn every_short_history_survives_every_crash() {
     finish(Some("short"), explorer);
 }
 
-// Promise: store-compaction.
+/// A checkpoint on request, and one by time.
+// Promise: store-compaction, store-power-loss.
 #[test]
 fn a_checkpoint_survives_a_crash_at_every_call() {
-    crashed(&["mk", "cmak", "vfvk"], Durability::Manual, true);
-}
-
-// Promise: store-power-loss.
-#[test]
-fn timed_checkpoint_survives_crash_at_every_call() {
-    crashed(&["mt", "cmat", "vfvt", "mtat"], Durability::Manual, true);
+    crashed(&["mk", "cmak", "vfvk", "mt", "cmat", "vfvt", "mtat"], Durability::Manual, true);
 }
 
 // Promise: store-compaction.

@@ -1,17 +1,17 @@
 //! Real processes on the real disk, killed at random moments, with the index in files.
 #![cfg(unix)]
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::Child;
 use std::time::Duration;
 
 use crate::store::prelude::*;
-use crate::support::common::{in_role, role};
+use crate::support::common::{in_role, killed, role};
 use crate::support::report::number;
 
 const FIRST: &str = "DEEDBOOK_FIRST";
 
-pub fn open(dir: &Path) -> EventStore {
+fn open(dir: &Path) -> EventStore {
     let options = on_storage(Arc::new(Disk));
     // In nearly every run, a process begins new segments and log files.
     options.index_on_disk(true).checkpoint_bytes(64 << 10).open(dir, Mode::Append).unwrap()
@@ -30,13 +30,6 @@ pub fn start(role: &str, place: &Path, first: u32) -> Child {
 fn child() {
     let Some((role, place)) = role() else { return };
     let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
-    if role == "steps" {
-        let store = open(&place);
-        eprintln!("ack 0");
-        store.compact(0.0, false).unwrap();
-        eprintln!("ack 1");
-        return;
-    }
     let (store, mut acknowledge) = (open(&place), std::io::stderr());
     for number in (first..).step_by(4) {
         let events: Vec<Event> = (number..number + 4).map(event_of).collect();
@@ -48,7 +41,7 @@ fn child() {
         let there = |o: &Outcome| o.is_stored() || (number == first && is_duplicate(o));
         assert!(outcomes.iter().all(there), "{outcomes:?}");
         store.sync().unwrap();
-        acknowledge.write_all(format!("ack {}\n", number + 4).as_bytes()).unwrap();
+        acknowledge.write_all(&u64::from(number + 4).to_le_bytes()).unwrap();
         if role == "compact" && number % 12 == 0 {
             store.compact(0.0, false).unwrap();
         }
@@ -65,20 +58,6 @@ fn event_of(number: u32) -> Event {
         3 => event(9, number, 0, &[], &format!("profile {number}")),
         _ => note(number),
     }
-}
-
-/// Kill the child. Returns the number before which all events were committed.
-pub fn kill(mut child: Child, first: u32) -> u32 {
-    child.kill().unwrap();
-    let mut bytes = Vec::new();
-    child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
-    child.wait().unwrap();
-    let text = String::from_utf8_lossy(&bytes);
-    assert!(!text.contains("panicked"), "{text}");
-    // The last line may be torn.
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    let last = whole.lines().filter_map(|line| line.strip_prefix("ack ")).next_back();
-    last.map_or(first, |last| last.parse().unwrap())
 }
 
 /// Every committed event is there once, by its id and by a query, and only the newest of the profiles.
@@ -110,7 +89,7 @@ pub fn judge(place: &Path, end: u32, what: &str) {
     assert!(report.ok(), "{what}: {report:?}");
 }
 
-/// Kill children one after the other. Each continues after the last committed event.
+/// Kill children in turn. Each continues after the last committed event.
 fn cycles(role: &str) {
     let (_place, dir) = on_real_disk();
     let seed = number("DEEDBOOK_SEED", 1);
@@ -123,7 +102,7 @@ fn cycles(role: &str) {
         // Some are killed during their opening.
         let wait = 8_000 + mix(seed ^ cycle) % 150_000;
         std::thread::sleep(Duration::from_micros(wait));
-        let end = kill(child, next);
+        let end = killed(child).map_or(next, |end| end as u32);
         lived += u32::from(end > next);
         judge(&dir, end, &format!("{role}, seed {seed}, cycle {cycle}"));
         next = end;
@@ -145,60 +124,4 @@ fn killed_appends_lose_nothing_committed() {
 #[test]
 fn killed_compactions_neither_lose_nor_double_events() {
     cycles("compact");
-}
-
-/// A killed compaction began again from its start each time: a process with a short life dropped nothing. Now a
-/// compaction keeps its finished steps, and the next compaction does the rest.
-#[test]
-fn compaction_killed_repeatedly_still_finishes() {
-    let (_place, dir) = on_real_disk();
-    let store = open(&dir);
-    let notes = notes(0..1_500);
-    notes.chunks(20).for_each(|notes| drop(store.append_many(notes).unwrap()));
-    notes.iter().step_by(3).for_each(|note| delete(&store, note));
-    let left = live(&store);
-    let mut dead = notes.len() - left.len();
-    store.close().unwrap();
-    let segments = fs::read_dir(dir.join("data/segments")).unwrap().count();
-    assert!(segments > 20, "{segments} segments");
-    for cycle in 0.. {
-        let mut child = start("steps", &dir, 0);
-        std::thread::sleep(Duration::from_micros(5_000 + mix(cycle) % 60_000 + cycle * 5_000));
-        let done = child.try_wait().unwrap().is_some_and(|status| status.success());
-        kill(child, 0);
-        let store = open(&dir);
-        let found = all(&store);
-        let ids: BTreeSet<Id> = found.iter().map(|event| event.id).collect();
-        assert_eq!(ids.len(), found.len(), "cycle {cycle}: an event is there twice");
-        assert!(left.iter().all(|event| ids.contains(&event.id)), "cycle {cycle}");
-        assert_eq!(queried(&store), left.len(), "cycle {cycle}");
-        let now = found.len() - left.len();
-        assert!(now <= dead, "cycle {cycle}: {now} dropped events, {dead} before");
-        dead = now;
-        store.close().unwrap();
-        if done || dead == 0 {
-            break;
-        }
-    }
-    assert_eq!(dead, 0);
-    let report = open(&dir).compact(0.0, false).unwrap();
-    assert!(report.segments.is_empty(), "{report:?}");
-}
-
-/// A compaction writes as many new segments as needed, a few at a time. Each event stays once, in the old order.
-#[test]
-fn a_compaction_writes_several_segments() {
-    let (_place, dir) = on_real_disk();
-    let store = open(&dir);
-    let notes = notes(0..800);
-    notes.chunks(20).for_each(|notes| drop(store.append_many(notes).unwrap()));
-    notes.iter().step_by(10).for_each(|note| delete(&store, note));
-    let left = live(&store);
-    assert_eq!(left.len(), 720);
-    let report = store.compact(0.0, false).unwrap();
-    assert!(report.segments.len() > 10 && report.written.len() > 10, "{report:?}");
-    assert!(report.bytes_after < report.bytes_before);
-    assert!(all(&store) == left);
-    store.close().unwrap();
-    assert!(all(&open(&dir)) == left);
 }

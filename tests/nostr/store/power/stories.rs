@@ -58,16 +58,10 @@ fn deleted_version_without_flag_replaces_no_later_version() {
 }
 
 /// Without a commit: a process crashed during an append, and a power cut ended the next opening. The segment kept a
-/// version that the log lost, and the version hid another one.
+/// version that the log lost, and the version hid another one. The same after a commit of the first version.
 #[test]
 fn power_cut_while_reopening_hides_no_version() {
-    crashed_twice("cvavpw", 60, 60);
-}
-
-/// The same after a commit of the first version.
-#[test]
-fn power_cut_while_reopening_hides_no_committed_version() {
-    crashed_twice("vcavpw", 60, 60);
+    ["cvavpw", "vcavpw"].iter().for_each(|history| crashed_twice(history, 60, 60));
 }
 
 /// A process crashed. The next process found its events and flags in the cache, took them for durable, and emptied the
@@ -77,13 +71,6 @@ fn opening_syncs_pages_of_a_crashed_process() {
     for durability in [Durability::Manual, Durability::Always] {
         crashed(&["aaafxmcmfa", "cxvmmv", "mvmvmvvrf"], durability, true);
     }
-}
-
-/// A store crashed after it made the directory, and before it synced the name. The next store found the directory, and
-/// synced only its files. A power cut lost everything.
-#[test]
-fn opening_syncs_names_of_a_crashed_store() {
-    crashed(&[""], Durability::Always, true);
 }
 
 /// With a durability that promises more, setting flags returned before the flags were durable.
@@ -96,35 +83,6 @@ fn flags_are_as_durable_as_appends() {
 #[test]
 fn torn_event_without_a_checksum_is_refused() {
     crashed(&["xrm", "m", "mm", "mcm", "mk", "mkm"], Durability::Manual, false);
-}
-
-/// A sync of the segment failed and poisoned the handle. The next process found the events in the cache, synced without
-/// a write, and emptied the log. A power cut lost committed events.
-// Promise: store-call-fails.
-#[test]
-fn opening_rewrites_pages_of_a_failed_sync() {
-    let mut failed = 0;
-    // Chance decides which bytes of a failed sync reach the disk.
-    for (k, seed) in (1..4).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
-        let disk = Sim::new();
-        disk.set_seed(seed);
-        let store = open(&options(&disk, Durability::Manual));
-        let notes = notes(0..2);
-        store.append_many(&notes).unwrap();
-        store.sync().unwrap();
-        disk.inject(Fault::once(k, What::Error(Io::Other)).of(Call::Sync));
-        let Err(error) = store.checkpoint() else { continue };
-        assert_eq!(error.kind(), ErrorKind::Io, "sync {k}");
-        assert_eq!(store.append(&note(2)).unwrap_err().kind(), ErrorKind::Poisoned, "sync {k}");
-        assert_eq!(live(&store), notes);
-        drop(store);
-        let next = disk.kill();
-        drop(open(&options(&next, Durability::Manual)));
-        let store = open(&options(&worst(&next), Durability::Manual));
-        assert_eq!(live(&store), notes, "sync {k}");
-        failed += 1;
-    }
-    assert!(failed > 8, "{failed} syncs");
 }
 
 /// A call failed during an opening that set the lost flag of a replaced version. The dropped handle emptied the log,

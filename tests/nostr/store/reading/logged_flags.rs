@@ -195,24 +195,3 @@ fn reader_returns_one_version_during_a_partial_append() {
     let next = on(&image).open(DIR, Mode::Append).unwrap();
     assert_eq!((live(&next), read(&image)), (left.to_vec(), left.to_vec()));
 }
-
-/// The log entry of the last event was damaged, and the reader ignored every flag of the log.
-#[test]
-fn readers_use_flags_before_a_damaged_log_entry() {
-    let (disk, store) = made();
-    store.append_many(&[note(1), note(2), note(4)]).unwrap();
-    store.checkpoint().unwrap();
-    store.append(&gone(1)).unwrap();
-    store.append(&gone(2)).unwrap();
-    let before = events::read(&disk, FIRST);
-    store.sync().unwrap();
-    let image = disk.kill();
-    // The log is synced, and the writer has made no further call.
-    write(&image, FIRST, &before);
-    changed(&image, WAL, |bytes| {
-        let id = gone(2).id.0;
-        let at = bytes.windows(id.len()).position(|found| found == id).unwrap();
-        bytes[at] ^= 1;
-    });
-    assert_eq!(read(&image), [note(4), gone(1), gone(2)]);
-}

@@ -3,7 +3,6 @@
 #[cfg(feature = "arrow")]
 mod columns;
 mod expiration;
-mod follow_list;
 mod logged_flags;
 mod lossy;
 #[cfg(feature = "arrow")]

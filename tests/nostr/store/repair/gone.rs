@@ -24,16 +24,6 @@ fn killed(options: impl Fn(&Sim) -> Options, numbers: Range<u32>) -> Sim {
     disk.kill()
 }
 
-/// The reference implementation appends at the offset in the header. The offset was 4096 until a checkpoint: after a
-/// kill, the reference overwrote committed events.
-#[test]
-fn the_header_says_where_events_end() {
-    let disk = killed(on, 0..5);
-    let bytes = read(&disk, FIRST);
-    let field = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-    assert_eq!((field(20), field(24)), (5, 6 * PAGE as u32));
-}
-
 /// The reference implementation deletes the old segments, and writes neither a manifest nor a marker.
 #[test]
 fn a_store_that_the_reference_compacted_opens() {

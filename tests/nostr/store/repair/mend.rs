@@ -1,9 +1,6 @@
 //! Repairs and salvages of damaged stores, with a crash at every storage call, or with faults.
 
-use super::worlds::{
-    Damaged, HEADER_BYTES, Left, at_every_call, flip_first_page, flip_newest_log, given, saved,
-    settled, worlds,
-};
+use super::worlds::*;
 use crate::store::prelude::*;
 use crate::support::harness::faulty::expect_typed;
 

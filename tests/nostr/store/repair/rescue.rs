@@ -163,27 +163,6 @@ fn repair_rebuilds_a_lost_header_without_loss() {
     }
 }
 
-#[test]
-fn repair_accepts_a_missing_segment_on_request() {
-    let (disk, all) = world();
-    for id in ids(&disk) {
-        let disk = disk.kill();
-        let mut lost = walked(&reader(&disk), Include::All);
-        lost.retain(|found| found.location.segment == id);
-        remove(&disk, &segment(id));
-        let report = mended(&disk, PLAIN).unwrap();
-        assert_eq!((report.lost_segments.as_slice(), report.mended), (&[id][..], false));
-        assert!(on(&disk).open(DIR, Mode::Append).is_err());
-        assert!(mended(&disk, ACCEPT).unwrap().mended);
-        let store = writer(&disk);
-        let found = events(&store);
-        // The log has all events after the last checkpoint.
-        let is_known = |id: &Id| lost.iter().any(|lost| lost.event.id == *id);
-        assert!(all.keys().filter(|id| !found.contains_key(id)).all(is_known));
-        assert_eq!(queried(&store), live_in(&found), "segment {id}");
-    }
-}
-
 /// A repair cut the log before its last checkpoint. Replay started at the beginning of the log, and restored an event
 /// that a compaction had dropped.
 #[test]

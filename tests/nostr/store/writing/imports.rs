@@ -162,36 +162,6 @@ fn import_reports_or_stops_at_bad_lines() {
     assert_eq!(out, format!("{}\n{}\n", note(1).to_json(), note(3).to_json()).into_bytes());
 }
 
-/// An event above the size limit ended every import of the file at the same place, without a line number: no later line
-/// was ever stored.
-#[test]
-fn too_large_event_is_a_bad_line() {
-    let tag: &[&str] = &["t", "x"];
-    for (large, reason) in [
-        (event(1, 5, 1, &[], &"long ".repeat(1000)), "limit 5000"),
-        (event(1, 5, 1, &vec![tag; 65_536], ""), "tags of 65536 entries, limit 65535"),
-    ] {
-        let (_, options) = in_memory();
-        let store = open(&options.event_bytes_max(5000));
-        let text = [note(1), large.clone(), note(2)].map(|event| event.to_json() + "\n").concat();
-        let stopping = ImportOptions::new().stop_at_bad(true);
-        let import = |options: &ImportOptions, aside: &mut Vec<u8>| {
-            store.import(&mut text.as_bytes(), options, Some(aside), &mut |_| Ok(()))
-        };
-        let stopped = import(&stopping, &mut Vec::new()).unwrap_err();
-        assert!(stopped.message().starts_with("line 2: "), "{stopped}");
-        assert_eq!(all(&store), [note(1)]);
-        let mut aside = Vec::new();
-        let report = import(&ImportOptions::default(), &mut aside).unwrap();
-        assert_eq!((report.lines, report.stored, report.duplicates, report.bad), (3, 1, 1, 1));
-        assert_eq!(report.bytes, text.len() as u64);
-        let bad = &report.bad_lines[0];
-        assert!(bad.line == 2 && bad.reason.contains(reason), "{bad:?}");
-        assert_eq!(aside, (large.to_json() + "\n").into_bytes());
-        assert_eq!(all(&store), [note(1), note(2)]);
-    }
-}
-
 /// The skipped bytes of a long line count. Otherwise the next import would begin at a wrong place.
 #[test]
 fn import_continues_after_its_last_report() {

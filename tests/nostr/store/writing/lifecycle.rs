@@ -145,18 +145,6 @@ fn event_with_wrong_id_reports_both_ids() {
     assert_eq!(all(&store), []);
 }
 
-/// Without its segments and its manifest, a store looked like a new one, and began empty.
-#[test]
-fn a_store_without_its_segments_has_lost_records() {
-    let (memory, options) = in_memory();
-    let store = open(&options);
-    store.append(&note(1)).unwrap();
-    store.close().unwrap();
-    memory.remove(Path::new("/events/manifest.json")).unwrap();
-    memory.remove(Path::new("/events/data/segments/data.0.seg")).unwrap();
-    refused(options.open("/events", Mode::Append), ErrorKind::LostRecords, "");
-}
-
 #[test]
 fn flags_hide_an_event_and_show_it_again() {
     let (options, store) = memory_store();
@@ -190,6 +178,13 @@ fn sizes_within_range_are_accepted_and_others_refused() {
     let segment = |bytes| opened(&|options| options.segment_bytes = Some(bytes));
     let event = |bytes| opened(&|options| options.event_bytes_max = bytes);
     let ratio = |ratio| opened(&|options| options.compaction_ratio = Some(ratio));
+    let checkpoint = |ms| opened(&|o| o.checkpoint_interval = Some(Duration::from_millis(ms)));
+    const DAY: u64 = 24 * 60 * 60 * 1000;
+    assert_eq!([checkpoint(1000), checkpoint(DAY)], [Ok(()), Ok(())]);
+    for refused in [checkpoint(999), checkpoint(DAY + 1)] {
+        let said = refused.unwrap_err();
+        assert!(said.contains("checkpoint interval in ms"), "{said}");
+    }
     for taken in [
         [page(1024), page(65536), segment(10 << 20), segment((1 << 32) - 4096)],
         [event(4096), event(100_000_000), ratio(0.1), ratio(0.5)],

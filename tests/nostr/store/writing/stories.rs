@@ -2,68 +2,6 @@
 
 use crate::store::prelude::*;
 
-/// After a change of the page size, the store made records for the old segment's pages and logged them. The new segment
-/// refused the records, also at every later opening.
-#[test]
-fn another_size_of_pages_begins_with_a_segment() {
-    for (before, after) in [(4096, 16_384), (16_384, 4096)] {
-        let disk = Sim::new();
-        let with = |page_bytes| {
-            options(&disk, Durability::Manual).page_bytes(page_bytes).segment_bytes(10 * 16_384)
-        };
-        let notes = notes(0..60);
-        let store = with(before).open(DIR, Mode::Append).unwrap();
-        one_by_one(&store, &notes[..10]);
-        drop(store);
-        let store = with(after).open(DIR, Mode::Append).unwrap();
-        one_by_one(&store, &notes[10..]);
-        assert_eq!(live(&store), notes);
-        drop(store);
-        let killed = with(after).storage(Arc::new(disk.kill()));
-        assert_eq!(live(&open(&killed)), notes);
-    }
-}
-
-/// A compaction failed and left its copies. A deleted event came back at the next opening, because its copy counted as
-/// a separate event. The store could not begin a segment either: the number was taken.
-#[test]
-fn failed_compaction_leaves_nothing_that_returns() {
-    let mut failed = 0;
-    for k in 1..40 {
-        for call in [Call::Write, Call::Sync, Call::SyncDir, Call::Rename, Call::Create] {
-            let (disk, on, store) = small();
-            let first: [Event; 9] = std::array::from_fn(|number| note(number as u32));
-            let places = first.each_ref().map(|note| stored(&store, note));
-            store.set_flags(places[0], Flags::DELETED).unwrap();
-            store.sync().unwrap();
-            disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(call));
-            if store.compact(0.0, false).is_ok() {
-                disk.heal();
-                continue;
-            }
-            failed += 1;
-            disk.heal();
-            let mut left = first[1..].to_vec();
-            // A handle that goes on works as before.
-            match store.set_flags(places[1], Flags::DELETED) {
-                Ok(()) => {
-                    left.remove(0);
-                    store.sync().unwrap();
-                    one_by_one(&store, &notes(9..15));
-                    left.extend(notes(9..15));
-                    assert_eq!(store.compact(0.0, false).unwrap().deleted, 2, "{call:?} {k}");
-                }
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::Poisoned, "{call:?} {k}: {error}")
-                }
-            }
-            drop(store);
-            assert_eq!(sorted(&open(&on)), left, "{call:?} {k}");
-        }
-    }
-    assert!(failed > 15, "{failed}");
-}
-
 /// A failed or killed compaction began again from its start, and never ended if time or space was short. Now a
 /// compaction keeps its finished steps, and the next compaction does the rest.
 #[test]
@@ -190,28 +128,4 @@ fn closing_that_failed_fails_again() {
     assert_eq!(live(&store), [note(1)]);
     store.close().unwrap();
     store.close().unwrap();
-}
-
-/// An append that failed after storing a part of the events reported no stored event.
-#[test]
-fn partly_stored_append_reports_unknown_durability() {
-    let versions: Vec<Event> = (1..5).map(|at| event(9, at, 0, &[], "profile")).collect();
-    let (mut met, mut writes) = ([0, 0], 0);
-    for k in 1..60 {
-        let (disk, _, store) = small();
-        disk.inject(Fault::once(k, What::Error(Io::StorageFull)).of(Call::Write));
-        let Err(error) = store.append_many(&versions) else { break };
-        disk.heal();
-        writes += 1;
-        let store = options(&disk.kill(), Durability::Manual).open(DIR, Mode::Append).unwrap();
-        let there = all(&store).len();
-        if error.durable() == Some(Durable::No) {
-            assert_eq!(there, 0, "write {k}: {error:?}");
-            met[0] += 1;
-        } else {
-            assert_eq!(error.durable(), Some(Durable::Unknown), "write {k}: {error:?}");
-            met[1] += usize::from(there > 0);
-        }
-    }
-    assert!(writes > 4 && met[0] > 0 && met[1] > 3, "{writes} writes, {met:?}");
 }
