@@ -2335,8 +2335,8 @@ class EventStore:
         ``page_bytes``, of new segments: a power of two from 1024 to 65536. The reference
         implementation reads 4096, 8192 and 16384 only, and an event in pages of 1024 bytes has 66
         MB at most. The stored value is the page size of the last segment, and 4096 for a new store.
-        ``segment_bytes``: the size at which a segment
-        gets no more events, 10 MiB to 4 GiB minus a page; 1 GiB for a new store.
+        ``segment_bytes``: the size at which a segment gets no more events, 10 MiB to 4 GiB minus a
+        page; 1 GiB for a new store.
 
         ``wal_segment_bytes``: the size at which a file of the write-ahead log is finished, 10 MiB
         to 10 GiB; `checkpoint` describes the remaining files.
@@ -2348,8 +2348,9 @@ class EventStore:
         thread, a later append does.
 
         ``compaction_ratio``: the default of `compact`, 0.1 to 0.5; 0.2 for a new store.
-        ``auto_compact``: whether a handle for appending compacts by itself, at most once an hour, if
-        a segment reaches the ratio. Appends and queries go on meanwhile. ``checksums``: whether new records have a checksum of their own.
+        ``auto_compact``: whether a handle for appending compacts by itself, at most once an hour,
+        if a segment reaches the ratio. Appends and queries go on meanwhile. ``checksums``: whether
+        new records have a checksum of their own.
 
         ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; readers accept larger
         stored records.
@@ -2673,8 +2674,8 @@ class EventStore:
         Without ``ratio`` the store's `compaction_ratio` counts; 0 selects all segments with any
         such event. Segments with nothing to drop stay unchanged. Appends and queries go on, and
         wait only while the new segments take the place of the old ones. Raises `CorruptError` for a
-        damaged segment, and changes nothing. ``dry_run`` only reports, and works on a store open for
-        reading, too.
+        damaged segment, and changes nothing. ``dry_run`` only reports, and works on a store open
+        for reading, too.
 
         ``progress`` is called with the bytes done and the total, which grows once the events to
         copy are known; ``progress`` must not close or compact the store. An error from

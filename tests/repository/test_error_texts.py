@@ -19,7 +19,7 @@ TOKEN = re.compile(r"""//[^\n]*|'(?:\\.[^']*|[^'\\])'|"((?:[^"\\]|\\.)*)\"""", r
 ESCAPE = re.compile(r"\\(\n\s*|.)", re.DOTALL)
 # After these calls, a single word is a text, too: "cannot sync: ...".
 DOING = ("io(", "fail(")
-# The texts as the source has them, by the reason why no situation meets them.
+# The texts of the source without a situation, by the reason.
 UNMET = {
     "needs a disk that fails, of which this opener knows none": [
         "read the file",

@@ -271,6 +271,21 @@ def test_files_items_and_tests_that_pages_name_exist(page: str) -> None:
     assert lacking(page, (ROOT / page).read_text()) == []
 
 
+def test_each_story_names_tests_that_exist() -> None:
+    lines = (ROOT / "tests/stories.txt").read_text().splitlines()
+    for line in filter(lambda line: "|" in line and not line.startswith("#"), lines):
+        name, _, program, words = re.split(r" +\| +", line)
+        parts = words.split()
+        known = functions(program)
+        if program == "python":
+            (file,) = ROOT.glob(f"tests/python/**/{parts.pop(0)}*")
+            known = set(re.findall(r"def (\w+)", file.read_text()))
+        for part in parts:
+            test = re.sub(r"\[.*", "", part).rpartition("::")[2]
+            is_module = any(ROOT.glob(f"tests/**/{test}.rs"))
+            assert is_module or any(test in one for one in known), f"{name}: no test {part}"
+
+
 def test_a_page_with_a_wrong_name_fails() -> None:
     wrong = ["src/log/no.rs", "test_pages.py::test_no", "engine::log no_test", "lib::log::no_test"]
     wrong += ["src/ground/lines.rs: locked_no"]
