@@ -8,6 +8,7 @@ mod opener;
 use std::os::unix::fs::PermissionsExt;
 
 use deedbook::book::{Book, Meta, Options};
+use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::storage::LockAttempt;
 use deedbook::wal::Wal;
 
@@ -199,9 +200,23 @@ fn a_contended_file_is_not_read_into_memory() {
 #[test]
 fn new_files_have_the_modes_of_their_format() {
     let dir = tempfile::tempdir().unwrap();
-    for format in hostile::FORMATS {
-        hostile::make(format, &dir.path().join(format)).unwrap();
-    }
+    let path = |name: &str| dir.path().join(name);
+    let book = Book::create(path("book")).unwrap();
+    book.append(1, b"x").unwrap();
+    book.save_meta(&Meta { life: Some(1), ..Meta::default() }).unwrap();
+    book.close().unwrap();
+    let wal = Wal::create(path("wal")).unwrap();
+    wal.append(b"x").unwrap();
+    wal.set_consumer("c", wal.head().unwrap()).unwrap();
+    wal.close().unwrap();
+    let pier = deedbook::book::pier::Pier::append_to(path("pier")).unwrap();
+    pier.append(1, b"x").unwrap();
+    pier.close().unwrap();
+    let spool = LedgerStore::new(LedgerConfig::lines(path("spool"), "events")).unwrap();
+    spool.append(b"x").unwrap();
+    spool.fetch(None, None).unwrap();
+    spool.close().unwrap();
+    deedbook::nostr::EventStore::create(path("store")).unwrap().close().unwrap();
     let mut seen = 0;
     let mut left = vec![dir.path().to_path_buf()];
     while let Some(place) = left.pop() {

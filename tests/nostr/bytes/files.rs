@@ -14,7 +14,7 @@ fn encoded(number: u32, content_len: usize, page: u32) -> Vec<u8> {
 
 #[test]
 fn records_append_and_read_at_every_page_size() {
-    for page in [4096, 8192, 16_384] {
+    for page in [1024, 2048, 4096, 8192, 16_384, 32_768, 65_536] {
         let memory = Memory::new();
         let path = Path::new(PATH);
         let mut segment = Segment::create(&memory, path, 0, page, 1_655_000_000, 0o600).unwrap();
@@ -42,7 +42,7 @@ fn records_append_and_read_at_every_page_size() {
         let error = Segment::create(&memory, path, 0, page, 0, 0o600).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
     }
-    let error = Segment::create(&Memory::new(), Path::new(PATH), 0, 1024, 0, 0o600).unwrap_err();
+    let error = Segment::create(&Memory::new(), Path::new(PATH), 0, 512, 0, 0o600).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
