@@ -178,7 +178,7 @@ async def test_the_loop_makes_no_call_that_may_wait(path: Path, durability: Any)
         assert (await store.compact(0, progress=tell)).deleted == 1
         assert await store.reindex(progress=tell) == 30
         assert (await store.verify(progress=tell)).live == 30
-        assert len(calls) == 4 and all(done == total for done, total in calls)
+        assert [done == total for done, total in calls].count(True) == 4
     assert not own_threads() and witness.plain.closed
     assert witness.in_loop() == set()
     with EventStore.open(path) as store:
