@@ -20,6 +20,7 @@ use std::time::Instant;
 use super::fragmentation::{CompactionReport, fragmentation_of};
 use crate::error::{ErrorKind, Result};
 use crate::ground::lines;
+use crate::ground::locks::atomic::Ordering;
 use crate::ground::locks::lock;
 use crate::nostr::bytes::event::{Flags, Location};
 use crate::nostr::log::wal::EventWal;
@@ -105,7 +106,7 @@ impl Shared {
     pub(crate) fn compact_in_time(&self) -> bool {
         let Some(wal) = self.wal.as_ref().filter(|_| !self.is_closed()) else { return false };
         match self.compact_if_due(wal) {
-            Err(error) if !self.is_closed() => lines::warn(format_args!(
+            Err(error) if !self.closing.load(Ordering::Acquire) => lines::warn(format_args!(
                 "the compaction in the background failed, and the next one is in an hour: {error}"
             )),
             _ => {}
@@ -123,17 +124,23 @@ impl Shared {
                 || state.compacted_at.is_some_and(|at| at.elapsed() < wait)
                 || state.broken.is_some()
         };
-        if is_early() || !self.compaction_due()? {
+        if is_early() {
             return Ok(());
         }
+        let is_due = self.compaction_due();
+        if matches!(is_due, Ok(false)) {
+            return Ok(());
+        }
+        // Damage, too, is met once an hour only.
         self.state().compacted_at = Some(Instant::now());
+        is_due?;
         let mut progress = Progress::silent().until(&self.closing);
         let report = self.compact(wal, self.options.ratio(), &mut progress)?;
         lines::info(format_args!(
-            "a compaction dropped {} events: {} -> {} bytes ({})",
+            "a compaction dropped {} events, and made {} bytes of {} ({})",
             report.deleted + report.replaced + report.expired,
-            report.bytes_before,
             report.bytes_after,
+            report.bytes_before,
             self.dir.display()
         ));
         Ok(())
@@ -199,22 +206,19 @@ impl Shared {
             (state.segments.sources(old), next, state.segments.unfinished())
         };
         let copied = self.copy(&sources, &[], next, &mut targets, progress);
-        let copied = copied.and_then(|moved| {
-            let reported = progress.report();
-            reported.inspect_err(|_| self.discard(&targets)).map(|()| moved)
-        });
+        let copied = copied.and_then(|moved| progress.report().map(|()| moved));
         let mut state = self.state();
         let changed = state.segments.changed.take().unwrap_or_default();
-        let mut moved = copied?;
-        let ready = state.check(self).and_then(|()| {
+        let ready = copied.and_then(|mut moved| {
+            state.check(self)?;
             self.catch_up(&state, (&sources, &changed), next, &mut targets, &mut moved)?;
-            // Opening must replay no entry about the old segments.
-            match state.wal_bytes {
-                0 => Ok(()),
-                _ => self.checkpoint(wal, &mut state),
+            if state.wal_bytes > 0 {
+                // Opening must replay no entry about the old segments.
+                self.checkpoint(wal, &mut state)?;
             }
+            Ok(moved)
         });
-        ready.inspect_err(|_| self.discard(&targets))?;
+        let moved = ready.inspect_err(|_| self.discard(&targets))?;
         targets.map(&self.options);
         let written = targets.by_id.keys().copied().collect();
         let bytes = targets.by_id.values().map(|open| u64::from(open.segment.end())).sum();

@@ -28,28 +28,16 @@ const THREAD_BYTES: u64 = 16 << 20;
 const SYNC_BYTES: u64 = 16 << 20;
 
 impl Shared {
-    /// Copy the current events of some segments to new segments, numbered from `next` on, and sync
-    /// the segments. Damage is an error, unless `saved` has the damaged pages, because the old
-    /// segments will be deleted. After an error the new files are deleted, if the disk allows that.
-    pub(crate) fn copy(
-        &self,
-        old: &[Source],
-        saved: &[(u32, PageDamage)],
-        next: u32,
-        targets: &mut Segments,
-        progress: &mut Progress<'_>,
-    ) -> Result<Moved> {
-        let copied = self.copy_to(old, saved, next, targets, progress);
-        copied.inspect_err(|_| self.discard(targets))
-    }
-
     /// Delete new segments, if the disk allows that.
     pub(crate) fn discard(&self, targets: &Segments) {
         let files = targets.by_id.values().map(|open| open.segment.path());
         files.for_each(|path| drop(self.options.storage.remove(path)));
     }
 
-    fn copy_to(
+    /// Copy the current events of some segments to new segments, numbered from `next` on, and sync
+    /// the segments. Damage is an error, unless `saved` has the damaged pages, because the old
+    /// segments will be deleted. After an error the caller discards the new segments.
+    pub(crate) fn copy(
         &self,
         old: &[Source],
         saved: &[(u32, PageDamage)],

@@ -230,7 +230,8 @@ impl Shared {
         let next = state.manifest.next_segment_id;
         let mut targets = state.segments.unfinished();
         let sources = state.segments.sources(old);
-        let moved = self.copy(&sources, saved, next, &mut targets, &mut Progress::silent())?;
+        let copied = self.copy(&sources, saved, next, &mut targets, &mut Progress::silent());
+        let moved = copied.inspect_err(|_| self.discard(&targets))?;
         let done = self.swap(state, old, targets, &moved);
         done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
     }

@@ -109,7 +109,7 @@ pub(crate) struct State {
     pub logged_since: Option<Instant>,
     /// Whether the last segment was begun and no stored manifest names it.
     pub is_unnamed: bool,
-    /// When the last compaction by itself began.
+    /// When the thread of compactions last began to compact, or failed to look.
     pub compacted_at: Option<Instant>,
     /// Why the segments may lack entries of the write-ahead log. The next opening repairs the
     /// segments.

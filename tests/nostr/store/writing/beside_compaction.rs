@@ -170,6 +170,27 @@ fn compacts(on: &Options, segment: u32) -> Option<EventStore> {
     is_gone.then_some(store)
 }
 
+/// The thread of compactions looked again every minute, read the damaged segment, and logged the damage.
+#[test]
+fn damage_is_met_by_one_compaction_an_hour() {
+    for is_counted in [true, false] {
+        let (disk, on, mut store) = small();
+        one_by_one(&store, &notes(0..3));
+        [0, 1].iter().for_each(|number| delete(&store, &note(*number)));
+        let at = place(&store, &note(2));
+        if !is_counted {
+            store.close().unwrap();
+            remove_manifests(&disk);
+            store = open(&on);
+        }
+        assert_eq!(store.dead_bytes().unwrap()[0].is_some(), is_counted);
+        let file = disk.open(Path::new(FIRST), Access::Write).unwrap();
+        file.write_at(&[0xee; 8], u64::from(at.offset) + 80).unwrap();
+        refused(store.compact_in_time(), ErrorKind::Corrupt, "");
+        store.compact_in_time().unwrap();
+    }
+}
+
 /// Nothing but a caller's `compact` ever gave the space of deleted events back.
 #[test]
 fn a_thread_compacts_beside_appends_unless_switched_off() {
