@@ -1,7 +1,7 @@
 //! The event store: import, scan, finding by id, queries, compaction, opening.
 //! `cargo bench -p deedbook --features arrow,nostr --bench nostr_store`
 //!
-//! Events are synthetic (`common/nostr_events.rs`); `DEEDBOOK_BENCH_EVENTS` is their number (500,000).
+//! Events are synthetic (`common/nostr_events.rs`); `DEEDBOOK_BENCH_EVENTS` sets the number (500,000).
 //! `benches/nostr_peers` compares with other stores.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
@@ -68,7 +68,39 @@ impl Report {
     }
 }
 
+/// With this variable, the program is the second process.
+const READER: &str = "DEEDBOOK_BENCH_READER";
+
+/// Ask a store that another process writes; print the microseconds of each answer.
+fn read_beside(place: &Path) {
+    let reader = EventStore::open(place).unwrap();
+    let newest = Filter::parse_any(r#"{"kinds": [1], "limit": 100}"#).unwrap();
+    for _ in 0..1_000 {
+        let begun = Instant::now();
+        assert_eq!(reader.query(&newest).unwrap().len(), 100);
+        println!("{}", begun.elapsed().as_micros());
+    }
+}
+
+/// The waits of the second process for its first query and for its later queries.
+fn second_process(store: &EventStore, report: &mut Report) {
+    let reading = || {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.env(READER, store.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = beside(store, 1 << 22, "a reader", report, reading);
+    let waits = text.lines().map(|line| Duration::from_micros(line.parse().unwrap()));
+    let mut waits: Vec<Duration> = waits.collect();
+    report.percentiles("reader: first query, index copied", waits.drain(..1).collect(), 100);
+    report.percentiles("reader: newest 100 notes", waits, 100);
+}
+
 fn main() {
+    if let Some(place) = std::env::var_os(READER) {
+        return read_beside(Path::new(&place));
+    }
     let Some(real) = real(Path::new(env!("CARGO_MANIFEST_DIR"))) else { return };
     let events = std::env::var("DEEDBOOK_BENCH_EVENTS").ok().and_then(|text| text.parse().ok());
     let events = events.unwrap_or_else(|| count(500_000));
@@ -128,6 +160,7 @@ fn main() {
 
     let rest = Duration::from_secs(count(10) as u64);
     beside(&store, 0, "a pause", &mut report, || std::thread::sleep(rest));
+    second_process(&store, &mut report);
     let begun = begin();
     let compacted =
         beside(&store, 1 << 20, "a compaction", &mut report, || store.compact(0.0, false).unwrap());
@@ -141,7 +174,7 @@ fn main() {
     write_figures(BENCH, report.0);
 }
 
-/// The waits of appends, one by one, and of queries next to some work.
+/// The waits of appends and queries next to some work.
 fn beside<T: Send>(
     store: &EventStore,
     first: u32,

@@ -149,6 +149,38 @@ pub fn questions(real: &[Event], events: usize, times: usize) -> Vec<Question> {
             ..Filter::default()
         }
     };
+    let newest = |numbers: &mut Numbers| Filter {
+        until: Some(u64::from(notes[0].created_at) - numbers.below(MONTH) as u64),
+        limit: Some(100),
+        ..Filter::default()
+    };
+    let one_author = |numbers: &mut Numbers| Filter {
+        authors: Some([author(numbers, &notes)].into()),
+        limit: Some(100),
+        ..Filter::default()
+    };
+    // Replies name the event and its author.
+    let replies: Vec<(&String, &String)> = notes
+        .iter()
+        .filter_map(|note| {
+            let named = |letter| {
+                let tag = note.tags.iter().find(|tag| tag[0] == letter);
+                tag.and_then(|tag| tag.get(1)).filter(|value| is_key(value))
+            };
+            named("e").zip(named("p"))
+        })
+        .collect();
+    let tagged = |numbers: &mut Numbers, letters: &[u8]| {
+        let (of_event, of_author) = replies[numbers.below(replies.len())];
+        let copy = numbers.below(copies);
+        let value = |letter| {
+            let mut value = if letter == b'e' { of_event.clone() } else { of_author.clone() };
+            copy_key(&mut value, copy);
+            [value].into()
+        };
+        let tags = letters.iter().map(|&letter| (letter, value(letter))).collect();
+        Filter { tags, limit: Some(100), ..Filter::default() }
+    };
     let ask = |name, make: &dyn Fn(&mut Numbers) -> Filter| {
         let mut numbers = Numbers(3);
         Question { name, filters: (0..times).map(|_| make(&mut numbers)).collect() }
@@ -158,6 +190,60 @@ pub fn questions(real: &[Event], events: usize, times: usize) -> Vec<Question> {
         ask("a thread by #e", &thread),
         ask("the last 100 notes of 50 authors", &latest),
         ask("a kind within a day", &day),
+        ask("the newest 100 of all, from a second on", &newest),
+        ask("the last 100 of an author", &one_author),
+        ask("the last 100 by #p", &|numbers| tagged(numbers, b"p")),
+        ask("the last 100 by #e and #p", &|numbers| tagged(numbers, b"ep")),
+    ]
+}
+
+/// The bytes of an article, and the entries of a follow list: 12 KB and 160 KB.
+const ARTICLE_BYTES: usize = 12_000;
+const FOLLOWED: usize = 2_250;
+
+/// Articles and follow lists, one of each for an author.
+pub fn long_events(authors: usize) -> Vec<Event> {
+    let mut numbers = Numbers(4);
+    let mut key = |_| std::array::from_fn::<u8, 32, _>(|_| numbers.below(256) as u8);
+    let followed = |key: [u8; 32]| vec!["p".into(), Id(key).to_string()];
+    let mut events = Vec::new();
+    for number in 0..authors {
+        let pubkey = key(0);
+        let list: Vec<Vec<String>> = (0..FOLLOWED).map(&mut key).map(followed).collect();
+        let name = vec!["d".into(), format!("article {number}")];
+        let text = format!("{number} {}", "All work and no play. ".repeat(ARTICLE_BYTES / 22));
+        for (kind, tags, content) in [(30_023, vec![name], text), (3, list, String::new())] {
+            let (id, sig) = (Id([0; 32]), [0; 64]);
+            let created_at = 1_600_000_000 + number as u32;
+            let mut event = Event { id, pubkey, created_at, kind, tags, content, sig };
+            event.id = event.canonical_id();
+            events.push(event);
+        }
+    }
+    events
+}
+
+/// Questions about these events.
+pub fn long_questions(events: &[Event]) -> Vec<Question> {
+    let of = |kind: u16, limit| {
+        let all = events.iter().filter(move |event| event.kind == kind);
+        all.map(move |event| Filter {
+            authors: Some([event.pubkey].into()),
+            kinds: Some([kind].into()),
+            limit: Some(limit),
+            ..Filter::default()
+        })
+    };
+    let newest = events.iter().filter(|event| event.kind == 3).map(|event| Filter {
+        kinds: Some([30_023].into()),
+        until: Some(event.created_at.into()),
+        limit: Some(20),
+        ..Filter::default()
+    });
+    vec![
+        Question { name: "an article of 12 KB", filters: of(30_023, 1).collect() },
+        Question { name: "a follow list of 160 KB", filters: of(3, 1).collect() },
+        Question { name: "20 articles of 12 KB", filters: newest.collect() },
     ]
 }
 

@@ -6,8 +6,9 @@
 //!    maps, and compaction, each time of a copy. The run also opens a copy of our files as a kill would leave them, and
 //!    imports the real events with their signatures, each time into a new store.
 //! 3. Each store imports as many events again.
-//! 4. Every store answers every question, and the run compares the answers with ours. Then rounds, in which the stores
-//!    take turns with each question.
+//! 4. Each store imports articles of 12 KB and follow lists of 160 KB.
+//! 5. Every store answers every question, and the run compares the answers with ours. Then rounds, in which the stores
+//!    take turns with each question. At last our store alone again, after a compaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,8 +19,8 @@ use deedbook::{Mode, OnCorrupt, nostr};
 
 use crate::figures::Figures;
 use crate::floor::{PLAIN_FILE, plain_file, written};
-use crate::nostr_events::{Numbers, Question, Synthetic, questions};
-use crate::stores::{Done, Found, KINDS, Kind, Lines, OURS, Store, timed};
+use crate::nostr_events::{Numbers, Question, Synthetic, long_events, long_questions, questions};
+use crate::stores::{Done, Found, KINDS, Kind, Lines, OURS, Ours, Store, timed};
 
 pub const IMPORT: &str = "import JSON lines, ids checked";
 pub const IMPORT_MORE: &str = "import as many again";
@@ -27,9 +28,21 @@ pub const CLOSE: &str = "close after the import";
 pub const DISK: &str = "on disk, closed";
 pub const OPEN: &str = "open after a clean close, and find an event";
 pub const SCAN: &str = "scan to events";
+pub const SCAN_BACK: &str = "scan to events, the last first";
+pub const IMPORT_LONG: &str = "import articles and follow lists";
+pub const COUNT: &str = "count the events of a kind and a day";
 pub const FIND: &str = "find by id, warm";
 pub const COMPACT: &str = "compact";
-pub const SIGNATURES: &str = "import JSON lines, ids and signatures checked";
+pub const CHECKS: [(&str, Check); 3] = [
+    ("import the real events, nothing checked", Check::None),
+    ("import the real events, ids checked", Check::Id),
+    ("import the real events, ids and signatures checked", Check::Signature),
+];
+pub const PAGES: [(&str, &str, u32); 3] = [
+    ("import into pages of 1024 bytes", "on disk, pages of 1024 bytes", 1024),
+    ("import into pages of 4096 bytes", "on disk, pages of 4096 bytes", 4096),
+    ("import into pages of 16384 bytes", "on disk, pages of 16384 bytes", 16_384),
+];
 pub const KILLED: &str = "open after kill -9";
 pub const ARROW: &str = "scan to Arrow";
 pub const MAPPED: &str = "scan to events, through maps";
@@ -38,6 +51,7 @@ pub const ARROW_MAPPED: &str = "scan to Arrow, through maps";
 pub const ROUNDS: usize = 3;
 const FINDS: usize = 20_000;
 const QUESTIONS: usize = 300;
+const COUNTS: usize = 20;
 /// A store that takes longer for all filters of one question gets fewer of them, but at least `QUESTIONS_MIN`.
 const QUESTION_TIME: Duration = Duration::from_secs(5);
 const QUESTIONS_MIN: usize = 5;
@@ -87,11 +101,31 @@ pub fn run(real: &[Event], events: usize, place: &Path) -> Measured {
             reading(&dirs, &mut measured);
             walking(&dirs[0], &mut measured.figures);
             compacting(&dirs[0], &mut measured.figures);
-            signatures(real, place, &mut measured.figures);
+            checking(real, place, &mut measured.figures);
+            pages(&lines, place, &mut measured.figures);
         }
     }
-    asking(&dirs, questions(real, 2 * events, QUESTIONS), &mut measured);
+    let long = long_events(QUESTIONS);
+    let path = place.join("long.jsonl");
+    write_lines(&path, &long);
+    let ids: Vec<Id> = long.iter().map(|event| event.id).collect();
+    let lines = Lines { path: &path, ids: &ids, sqlite: &sqlite };
+    for (kind, dir) in KINDS.iter().zip(&dirs) {
+        import(kind, dir, IMPORT_LONG, &lines, &mut measured);
+    }
+    let mut all = questions(real, 2 * events, QUESTIONS);
+    all.extend(long_questions(&long));
+    asking(&dirs, all, &mut measured);
     measured
+}
+
+fn write_lines(path: &Path, events: &[Event]) {
+    let mut lines = Vec::new();
+    for event in events {
+        event.write_json(&mut lines);
+        lines.push(b'\n');
+    }
+    std::fs::write(path, lines).unwrap();
 }
 
 fn import(kind: &Kind, dir: &Path, row: &str, lines: &Lines<'_>, measured: &mut Measured) {
@@ -158,24 +192,37 @@ fn walking(dir: &Path, figures: &mut Figures) {
 }
 
 /// Import the real events, because only their signatures are valid.
-fn signatures(real: &[Event], place: &Path, figures: &mut Figures) {
+fn checking(real: &[Event], place: &Path, figures: &mut Figures) {
     let mut lines = Vec::new();
     for event in real {
         event.write_json(&mut lines);
         lines.push(b'\n');
     }
-    for _ in 0..ROUNDS {
-        let dir = place.join("signed");
+    for (row, check) in (0..ROUNDS).flat_map(|_| CHECKS) {
+        let dir = place.join("checked");
         let store = nostr::Options::default().open(&dir, Mode::Create).unwrap();
-        let options = ImportOptions::default().check(Check::Signature);
+        let options = ImportOptions::default().check(check);
         let (done, report) = timed(real.len(), || {
             let report = store.import(&mut &lines[..], &options, None, &mut |_| Ok(())).unwrap();
             store.sync().unwrap();
             report
         });
         assert_eq!((report.lines, report.bad), (real.len() as u64, 0), "{report:?}");
-        figures.rate(SIGNATURES, OURS, done);
+        figures.rate(row, OURS, done);
         drop(store);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+/// Import into pages of other sizes.
+fn pages(lines: &Lines<'_>, place: &Path, figures: &mut Figures) {
+    for (row, disk, page_bytes) in PAGES {
+        let dir = place.join("pages");
+        settle();
+        let options = nostr::Options::default().page_bytes(page_bytes);
+        let store = options.open(&dir, Mode::Create).unwrap();
+        figures.rate(row, OURS, Ours(store).import(lines));
+        figures.megabytes(disk, OURS, size(&dir));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }
@@ -206,6 +253,10 @@ fn reading(dirs: &[PathBuf], measured: &mut Measured) {
             scanned.count = count;
             figures.rate(SCAN, kind.name, scanned);
             measured.stored.insert(kind.name, count);
+            if let (mut back, Some(count)) = timed(0, || store.scan_back()) {
+                back.count = count;
+                figures.rate(SCAN_BACK, kind.name, back);
+            }
             let find = || assert!(wanted.iter().all(|(id, _)| store.find(id)), "{}", kind.name);
             find();
             figures.rate(FIND, kind.name, timed(wanted.len(), find).0);
@@ -266,6 +317,38 @@ fn asking(dirs: &[PathBuf], questions: Vec<Question>, measured: &mut Measured) {
                     measured.figures.microseconds(&row, KINDS[turn].name, took[at]);
                 }
             }
+        }
+        counting(&stores, &questions, &mut measured.figures);
+    }
+    after_a_compaction(&*stores[0], &questions, &mut measured.figures);
+}
+
+/// Count the events of a kind and a day, without a limit.
+fn counting(stores: &[Box<dyn Store>], questions: &[Question], figures: &mut Figures) {
+    let day = questions.iter().find(|question| question.name == "a kind within a day").unwrap();
+    for (store, kind) in stores.iter().zip(&KINDS) {
+        let mut took: Vec<Duration> = Vec::new();
+        for filter in &day.filters[..COUNTS] {
+            let filter = deedbook::nostr::Filter { limit: None, ..filter.clone() };
+            let begun = Instant::now();
+            store.count(&filter);
+            took.push(begun.elapsed());
+        }
+        took.sort_unstable();
+        figures.microseconds(&row(COUNT, 50), kind.name, took[COUNTS / 2]);
+    }
+}
+
+/// Ask our store once more after a compaction.
+fn after_a_compaction(store: &dyn Store, questions: &[Question], figures: &mut Figures) {
+    assert!(store.compact());
+    for _ in 0..ROUNDS {
+        for Question { name, filters } in questions {
+            let mut took: Vec<Duration> =
+                filters.iter().map(|filter| store.ask(filter).0).collect();
+            took.sort_unstable();
+            let row = format!("{}, after a compaction", row(name, 50));
+            figures.microseconds(&row, OURS, took[(took.len() - 1) / 2]);
         }
     }
 }

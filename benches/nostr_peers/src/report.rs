@@ -9,8 +9,8 @@ use crate::facts::provisional;
 use crate::figures::{Figure, Figures, Unit};
 use crate::floor::PLAIN_FILE;
 use crate::measure::{
-    ARROW, ARROW_MAPPED, COMPACT, DISK, FIND, IMPORT, IMPORT_MORE, KILLED, MAPPED, Measured, OPEN,
-    ROUNDS, SCAN, SIGNATURES, row,
+    ARROW, ARROW_MAPPED, CHECKS, COMPACT, COUNT, DISK, FIND, IMPORT, IMPORT_LONG, IMPORT_MORE,
+    KILLED, MAPPED, Measured, OPEN, PAGES, ROUNDS, SCAN, SCAN_BACK, row,
 };
 use crate::stores::{KINDS, OURS};
 
@@ -59,8 +59,9 @@ pub fn markdown(measured: &Measured, about: &About) -> String {
     let rows = [
         IMPORT,
         IMPORT_MORE,
-        SIGNATURES,
+        IMPORT_LONG,
         SCAN,
+        SCAN_BACK,
         MAPPED,
         ARROW,
         ARROW_MAPPED,
@@ -71,8 +72,13 @@ pub fn markdown(measured: &Measured, about: &About) -> String {
         COMPACT,
     ];
     let mut rows: Vec<String> = rows.map(String::from).into();
+    rows.extend(CHECKS.iter().map(|(row, _)| (*row).into()));
+    rows.extend(PAGES.iter().flat_map(|(row, disk, _)| [(*row).into(), (*disk).into()]));
     let questions = measured.found.iter();
     rows.extend(questions.flat_map(|(name, _)| [50, 99].map(|percentile| row(name, percentile))));
+    rows.push(row(COUNT, 50));
+    let again = |(name, _): &(&str, f64)| format!("{}, after a compaction", row(name, 50));
+    rows.extend(measured.found.iter().map(again));
     for row in &rows {
         text.extend(compared(&measured.figures, row));
     }

@@ -86,6 +86,10 @@ impl Store for RustNostr {
         found.is_some_and(|event| event.id == id)
     }
 
+    fn count(&self, filter: &Filter) -> usize {
+        wait(self.database().count(translated(filter))).unwrap()
+    }
+
     fn ask(&self, filter: &Filter) -> (Duration, Vec<Found>) {
         let wanted = translated(filter);
         let begun = Instant::now();

@@ -93,6 +93,19 @@ impl Store for Sqlite {
         found.is_some_and(|event| event.id == *id)
     }
 
+    fn count(&self, filter: &Filter) -> usize {
+        let (select, values) = select(filter);
+        let count = format!("SELECT count(*) FROM ({select})");
+        let mut one = self.0.prepare_cached(&count).unwrap();
+        one.query_row(params_from_iter(values), |row| row.get::<_, i64>(0)).unwrap() as usize
+    }
+
+    fn scan_back(&self) -> Option<usize> {
+        let select = format!("SELECT {COLUMNS} FROM events e ORDER BY e.number DESC");
+        let mut all = self.0.prepare(&select).unwrap();
+        Some(all.query_map([], event).unwrap().map(Result::unwrap).count())
+    }
+
     fn ask(&self, filter: &Filter) -> (Duration, Vec<Found>) {
         let begun = Instant::now();
         let (select, values) = select(filter);
@@ -117,7 +130,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-/// One statement for a filter with no tag or a single tag.
+/// One statement for a filter. The first letter of its tags leads to the events.
 fn select(filter: &Filter) -> (String, Vec<Value>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut one_of = |column: &str, wanted: &mut dyn Iterator<Item = Value>| {
@@ -138,14 +151,27 @@ fn select(filter: &Filter) -> (String, Vec<Value>) {
     if let Some(kinds) = &filter.kinds {
         one_of("e.kind", &mut kinds.iter().map(|&kind| i64::from(kind).into()));
     }
+    for (&letter, wanted) in filter.tags.iter().skip(1) {
+        let places = vec!["?"; wanted.len()].join(", ");
+        conditions.push(format!(
+            "EXISTS (SELECT 1 FROM tags o WHERE o.name = ? AND o.value IN ({places})
+             AND o.created_at = t.created_at AND o.event = t.event)"
+        ));
+        values.push(char::from(letter).to_string().into());
+        values.extend(wanted.iter().map(|value| Value::from(value.clone())));
+    }
     for (bound, sign) in [(filter.since, ">="), (filter.until, "<=")] {
         if let Some(bound) = bound {
             conditions.push(format!("{time} {sign} ?"));
             values.push((bound as i64).into());
         }
     }
-    values.push((filter.limit.unwrap() as i64).into());
-    let conditions = conditions.join(" AND ");
+    // Without a limit: all.
+    values.push(filter.limit.map_or(-1, |limit| limit as i64).into());
+    let conditions = match conditions.is_empty() {
+        true => "TRUE".into(),
+        false => conditions.join(" AND "),
+    };
     // The indexes decide everything, so SQLite reads only the rows of the answer.
     let numbers = format!(
         "SELECT e.number FROM {from} WHERE {conditions} ORDER BY {time} DESC, e.id LIMIT ?"
@@ -263,7 +289,7 @@ fn letters(tags: &[Vec<String>]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The name that distinguishes the replaceable events of one author and kind.
+/// The name of an event among the replaceable events of its author and kind.
 fn name_of(event: &Event) -> Option<&str> {
     match event.kind {
         0 | 3 | 10_000..20_000 => Some(""),

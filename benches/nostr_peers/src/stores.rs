@@ -23,7 +23,7 @@ pub struct Done {
     pub cpu: Duration,
 }
 
-/// Time `work`, which does `count` units.
+/// Time `work` of `count` units.
 pub fn timed<T>(count: usize, work: impl FnOnce() -> T) -> (Done, T) {
     let (begun, used) = (Instant::now(), cpu_time());
     let made = work();
@@ -56,6 +56,19 @@ pub trait Store {
 
     /// Whether the store has the event with this id; an event found is converted as in `scan`.
     fn find(&self, id: &Id) -> bool;
+
+    /// The same from the last event to the first. `None` if the store cannot.
+    fn scan_back(&self) -> Option<usize> {
+        None
+    }
+
+    /// The number of events that match a filter.
+    fn count(&self, filter: &Filter) -> usize;
+
+    /// Drop the events that do not count. False if the store has nothing like that.
+    fn compact(&self) -> bool {
+        false
+    }
 
     /// The events that match a filter, and the time from the filter to the events.
     fn ask(&self, filter: &Filter) -> (Duration, Vec<Found>);
@@ -107,7 +120,7 @@ pub const KINDS: [Kind; 4] = [
 
 pub const OURS: &str = "deedbook";
 
-struct Ours(EventStore);
+pub struct Ours(pub EventStore);
 
 impl Store for Ours {
     fn import(&mut self, lines: &Lines<'_>) -> Done {
@@ -125,6 +138,21 @@ impl Store for Ours {
     fn scan(&self) -> usize {
         let events = self.0.iter(Include::Live, OnCorrupt::Raise).unwrap();
         events.map(Result::unwrap).count()
+    }
+
+    fn scan_back(&self) -> Option<usize> {
+        let events = self.0.iter_reverse(Include::Live, OnCorrupt::Raise).unwrap();
+        Some(events.map(Result::unwrap).count())
+    }
+
+    /// The store has no call that only counts.
+    fn count(&self, filter: &Filter) -> usize {
+        self.0.query(std::slice::from_ref(filter)).unwrap().len()
+    }
+
+    fn compact(&self) -> bool {
+        self.0.compact(0.0, false).unwrap();
+        true
     }
 
     fn find(&self, id: &Id) -> bool {
