@@ -1,11 +1,17 @@
-//! Rules for dropping the beginning of a log: the words that all formats share.
+//! Rules for dropping records, and the hook for a file before its removal: the words that all
+//! formats share.
 
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ground::setters::setters;
 
 /// Rules for dropping the beginning of a log, in whole pieces: segments of a write-ahead log,
-/// epochs of a pier. Each rule allows more drops; consumers allow fewer.
+/// epochs of a pier. An event store drops single events. Each rule allows more drops; consumers
+/// allow fewer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,5 +47,17 @@ impl Retention {
     /// No rule: nothing is dropped.
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+type Hook = dyn Fn(u64, &Path) -> io::Result<()> + Send + Sync;
+
+/// The hook of the option `archive`: gets the number and the path of a segment before its removal.
+#[derive(Clone)]
+pub(crate) struct Archive(pub Arc<Hook>);
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Archive")
     }
 }

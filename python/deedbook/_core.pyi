@@ -1,6 +1,6 @@
 """The native core of Deedbook. Import its names from `deedbook`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
@@ -2302,6 +2302,10 @@ class EventStore:
         checkpoint_interval: float | None = None,
         compaction_ratio: float | None = None,
         auto_compact: bool = True,
+        archive: Callable[[int, Any], object] | None = None,
+        retain_bytes: int | None = None,
+        retain_age: float | None = None,
+        retain_kinds: Mapping[int, float] | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] | None = None,
@@ -2313,9 +2317,11 @@ class EventStore:
     ) -> EventStore:
         """Open the store of a directory: ``"r"`` read, ``"a"`` append or create, ``"x"`` create.
 
-        A reader has no index and scans all events for each query. A reader sees the events stored
-        at its opening, without the events deleted or replaced since. If a profile is replaced
-        meanwhile, the reader sees neither version. Open the store again to see later events.
+        A reader's first query copies the writer's index, and later queries use the copy; a reader
+        without rights to write next to the index scans all events for each query. A reader sees the
+        events stored at its opening, without the events deleted or replaced since. If a profile is
+        replaced meanwhile, the reader sees neither version. Open the store again to see later
+        events.
 
         Seven settings belong to the store: ``page_bytes``, ``segment_bytes``, ``batch_interval``,
         ``batch_bytes``, ``checkpoint_bytes``, ``checkpoint_interval`` and ``compaction_ratio``.
@@ -2349,8 +2355,18 @@ class EventStore:
 
         ``compaction_ratio``: the default of `compact`, 0.1 to 0.5; 0.2 for a new store.
         ``auto_compact``: whether a handle for appending compacts by itself, at most once an hour,
-        if a segment reaches the ratio. Appends and queries go on meanwhile. ``checksums``: whether
-        new records have a checksum of their own.
+        if a segment reaches the ratio. Appends and queries go on meanwhile.
+
+        ``archive``: called with number and path of each segment that a compaction will replace,
+        while the segment still has the events to drop. If ``archive`` raises, the compaction ends
+        with an `IoError`, and the segment stays. ``archive`` may get a segment again, and must not
+        compact or close the store.
+
+        ``retain_bytes``, ``retain_age`` (seconds), ``retain_kinds`` (seconds by kind): hide events
+        beyond a size or an age, soon after the opening and once an hour, as `retain` does. The
+        first two are about the regular kinds.
+
+        ``checksums``: whether new records have a checksum of their own.
 
         ``event_bytes_max``: limit of a new record, 4,096 to 100,000,000; readers accept larger
         stored records.
@@ -2391,6 +2407,10 @@ class EventStore:
         checkpoint_interval: float | None = None,
         compaction_ratio: float | None = None,
         auto_compact: bool = True,
+        archive: Callable[[int, Any], object] | None = None,
+        retain_bytes: int | None = None,
+        retain_age: float | None = None,
+        retain_kinds: Mapping[int, float] | None = None,
         checksums: bool = True,
         event_bytes_max: int = 100_000_000,
         history: Literal["drop", "keep"] | None = None,
@@ -2566,8 +2586,8 @@ class EventStore:
         """The events that match a filter of NIP-01, or any filter of a list; the newest first.
 
         A str is JSON. ``on_corrupt="skip"`` skips damage, and ``damages`` of the iterator names it:
-        damage may hide further events. A reader scans all events, and meets all damage; an index
-        meets only the damage of the events that it has for the filter.
+        damage may hide further events. With ``"skip"`` a reader scans all events, and meets all
+        damage; an index meets only the damage of the events that it has for the filter.
 
         Raises `InvalidArgumentError` for an invalid filter, and `CorruptError`.
 
@@ -2681,6 +2701,35 @@ class EventStore:
         copy are known; ``progress`` must not close or compact the store. An error from
         ``progress``, or Ctrl-C, ends the work: the segments compacted so far stay compacted, and
         the next compaction continues.
+        """
+    def retain(
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+        kinds: Sequence[int] = (),
+        dry_run: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> int:
+        """Hide the events beyond a size or an age (seconds); returns their number.
+
+        Each rule hides more. The age of an event comes from its ``created_at``; ``max_bytes`` keeps
+        so many bytes of pages, the newest events first. Without ``kinds`` the rules are about the
+        events of regular kinds, but deletion requests: a profile counts until its author replaces
+        it, and without a request the deleted events could come back.
+
+        Queries and iterators skip a hidden event at once, and the next compaction drops it. A later
+        append of a dropped event stores the event again. ``dry_run`` hides nothing, and returns the
+        number of events that would go.
+
+        ``progress`` is called with the number of events read; its error, or Ctrl-C, ends the work,
+        and the events hidden so far stay hidden. ``progress`` must not close or compact the store.
+
+        >>> with deedbook.EventStore.create("events") as store:
+        ...     store.retain(max_age=30 * 24 * 3600, kinds=[7])
+        0
+
+        Raises `ReadOnlyError`, `ClosedError`, `IoError`.
         """
     def fragmentation(
         self, *, progress: Callable[[int, int], object] | None = None

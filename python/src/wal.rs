@@ -52,14 +52,6 @@ fn reading(segment_bytes: Option<u64>, record_bytes_max: Option<u64>) -> deedboo
     Ok(options.lock_timeout(lock_timeout))
 }
 
-/// A function of Python as the archive hook. The function's exception is the cause of the failure.
-fn archive(options: Options, callback: Py<PyAny>) -> Options {
-    options.archive(move |index, path| {
-        Python::attach(|py| callback.call1(py, (index, path)).map(drop))
-            .map_err(std::io::Error::other)
-    })
-}
-
 impl PyWal {
     fn limit(&self) -> Limit {
         Limit { format: "wal", noun: "record", bytes_max: self.wal.record_bytes_max() }
@@ -140,7 +132,7 @@ impl PyWal {
             .retention((retention != Retention::default()).then_some(retention))
             .file_mode(file_mode);
         let options = match archive {
-            Some(callback) => self::archive(options, callback),
+            Some(callback) => options.archive(arguments::archive(callback)),
             None => options,
         };
         check_format(py, &path, "wal")?;

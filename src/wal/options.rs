@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::codec::{FORMAT, HEADER_BYTES, RECORD_BYTES_MAX, SEGMENT_BYTES};
-use super::dropping::archive::Archive;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ground::setters::setters;
 use crate::log::{Common, log_options};
 use crate::mode::Recovery;
-use crate::retention::Retention;
+use crate::retention::{Archive, Retention};
 use crate::sidecar::LockTimeout;
 use crate::storage::{Disk, Storage};
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -160,6 +160,26 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
     async def verify_log(self) -> list[DamagedPart]:
         """As :meth:`deedbook.EventStore.verify_log`."""
         return await self._read(self._handle.verify_log)
+
+    async def retain(
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+        kinds: Sequence[int] = (),
+        dry_run: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> int:
+        """:meth:`deedbook.EventStore.retain` in a thread. The thread calls ``progress``."""
+        return await self._keep(
+            lambda: self._handle.retain(
+                max_bytes=max_bytes,
+                max_age=max_age,
+                kinds=kinds,
+                dry_run=dry_run,
+                progress=progress,
+            )
+        )
 
     async def fragmentation(
         self, *, progress: Callable[[int, int], object] | None = None

@@ -1,6 +1,7 @@
 //! Arguments whose errors name the parameter: numbers, seconds.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use deedbook::{LockTimeout, Retention};
@@ -47,6 +48,14 @@ pub fn retention(
     retention.bytes_max = bytes_max;
     retention.age_max = age.map(|age| seconds(py, name, age)).transpose()?;
     Ok(retention)
+}
+
+/// A function of Python as the archive hook. The function's exception is the cause of the failure.
+pub fn archive(callback: Py<PyAny>) -> impl Fn(u64, &Path) -> io::Result<()> + Send + Sync {
+    move |index, path| {
+        let called = Python::attach(|py| callback.call1(py, (index, path)).map(drop));
+        called.map_err(io::Error::other)
+    }
 }
 
 /// A number in the range of its type. Python's own error does not name the argument.

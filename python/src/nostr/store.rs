@@ -1,5 +1,6 @@
 //! The class `EventStore`: Nostr events in pages.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -93,6 +94,7 @@ impl PyEventStore {
                         batch_bytes=None, page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
                         checkpoint_interval=None, compaction_ratio=None, auto_compact=true,
+                        archive=None, retain_bytes=None, retain_age=None, retain_kinds=None,
                         checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0, lock_timeout=0.0,
                         check="end", file_mode=0o600))]
@@ -112,6 +114,10 @@ impl PyEventStore {
         checkpoint_interval: Option<f64>,
         compaction_ratio: Option<f64>,
         auto_compact: bool,
+        archive: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
+        retain_age: Option<f64>,
+        retain_kinds: Option<BTreeMap<u16, f64>>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: Option<&str>,
@@ -131,6 +137,17 @@ impl PyEventStore {
         options.checkpoint_interval = time("checkpoint_interval", checkpoint_interval)?;
         (options.batch_bytes, options.checkpoint_bytes) = (batch_bytes, checkpoint_bytes);
         options.compaction_ratio = compaction_ratio;
+        if retain_bytes.is_some() || retain_age.is_some() {
+            let age = ("retain_age", retain_age);
+            options = options.retention([], arguments::retention(py, retain_bytes, age, false)?);
+        }
+        for (kind, age) in retain_kinds.unwrap_or_default() {
+            let rule = arguments::retention(py, None, ("retain_kinds", Some(age)), false)?;
+            options = options.retention([kind], rule);
+        }
+        if let Some(callback) = archive {
+            options = options.archive(arguments::archive(callback));
+        }
         let options = options
             .recovery(recovery.parse().or_raise(py)?)
             .wal_segment_bytes(wal_segment_bytes)
@@ -153,6 +170,7 @@ impl PyEventStore {
                         page_bytes=None, segment_bytes=None,
                         wal_segment_bytes=1_073_741_824, checkpoint_bytes=None,
                         checkpoint_interval=None, compaction_ratio=None, auto_compact=true,
+                        archive=None, retain_bytes=None, retain_age=None, retain_kinds=None,
                         checksums=true, event_bytes_max=100_000_000,
                         history=None, mapped_reads=false, slow_sync=1.0,
                         file_mode=0o600))]
@@ -170,6 +188,10 @@ impl PyEventStore {
         checkpoint_interval: Option<f64>,
         compaction_ratio: Option<f64>,
         auto_compact: bool,
+        archive: Option<Py<PyAny>>,
+        #[pyo3(from_py_with = numbers::retain_bytes)] retain_bytes: Option<u64>,
+        retain_age: Option<f64>,
+        retain_kinds: Option<BTreeMap<u16, f64>>,
         checksums: bool,
         #[pyo3(from_py_with = numbers::event_bytes_max)] event_bytes_max: u32,
         history: Option<&str>,
@@ -192,6 +214,10 @@ impl PyEventStore {
             checkpoint_interval,
             compaction_ratio,
             auto_compact,
+            archive,
+            retain_bytes,
+            retain_age,
+            retain_kinds,
             checksums,
             event_bytes_max,
             history,
@@ -566,6 +592,26 @@ impl PyEventStore {
             self.store.compact_with(ratio, dry_run, step)
         })?;
         Ok((&report).into())
+    }
+
+    #[doc = doc!("EventStore".retain)]
+    #[pyo3(signature = (*, max_bytes=None, max_age=None, kinds=Vec::new(), dry_run=false,
+                        progress=None))]
+    fn retain(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
+        max_age: Option<f64>,
+        kinds: Vec<u16>,
+        dry_run: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
+        let retention = arguments::retention(py, max_bytes, ("max_age", max_age), false)?;
+        Progress::run(py, progress, |progress| {
+            self.store.retain_with(&retention, &kinds, dry_run, &mut |events| {
+                progress.tell(|py, callback| callback.call1(py, (events,)))
+            })
+        })
     }
 
     #[doc = doc!("EventStore".fragmentation)]

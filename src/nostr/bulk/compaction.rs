@@ -4,34 +4,36 @@
 //! 2. Copy the current events to new segments under unfinished names, and sync files and names.
 //!    Appends and queries go on. A crash leaves files that no reader looks at, and opening for
 //!    writing deletes them.
-//! 3. Hold the store. Copy the events appended to an old segment during step 2, and give the copies
-//!    the flags set during step 2.
-//! 4. Make a checkpoint again, so that opening replays no entry about the old segments.
-//! 5. Store the intent, durably. From here on the compaction counts, and opening finishes it.
-//! 6. Rename the new segments, list them in the manifest, delete the old segments, and remove the
+//! 3. Hand the old segments to the archive, if the options have one.
+//! 4. Copy the events appended to an old segment meanwhile, and give the copies the flags set
+//!    meanwhile, until little is left. Then hold the store, and copy the rest.
+//! 5. Make a checkpoint again, so that opening replays no entry about the old segments.
+//! 6. Store the intent, durably. From here on the compaction counts, and opening finishes it.
+//! 7. Rename the new segments, list them in the manifest, delete the old segments, and remove the
 //!    intent (`pages/compacted.rs`). Release the store.
+//! 8. Give the index the new places in portions (`moving.rs`).
 //!
-//! Steps 2 to 6 run for a few old segments at a time, so that a crash or an error costs little work.
+//! Steps 2 to 8 run for a few old segments at a time, so that a crash or an error costs little work.
 //! Finished segments have nothing left to drop, and the next compaction continues with the rest.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::fragmentation::{CompactionReport, fragmentation_of};
+use super::moving::Moving;
 use crate::error::{ErrorKind, Result};
 use crate::ground::lines;
 use crate::ground::locks::atomic::Ordering;
 use crate::ground::locks::lock;
-use crate::nostr::bytes::event::{Flags, Location};
+use crate::nostr::index::moved::Moved;
 use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::compacted::Compacted;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::options::now;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::Segment;
-use crate::nostr::pages::segments::{Segments, Source};
+use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::handle::{EventStore, Shared, State};
-use crate::nostr::store::indexing::Moved;
 
 /// The number of new segments that one step of a compaction fills.
 const STEP_SEGMENTS: u64 = 2;
@@ -102,12 +104,17 @@ impl EventStore {
 }
 
 impl Shared {
-    /// One round of the thread that compacts; false ends the thread.
+    /// One round of the thread that retains and compacts; false ends the thread.
     pub(crate) fn compact_in_time(&self) -> bool {
         let Some(wal) = self.wal.as_ref().filter(|_| !self.is_closed()) else { return false };
-        match self.compact_if_due(wal) {
+        let kept = self.retain_in_time(wal);
+        let done = match self.options.auto_compact {
+            true => kept.and_then(|()| self.compact_if_due(wal)),
+            false => kept,
+        };
+        match done {
             Err(error) if !self.closing.load(Ordering::Acquire) => lines::warn(format_args!(
-                "the compaction in the background failed, and the next one is in an hour: {error}"
+                "the retention or the compaction in the background failed, and the next one is in an hour: {error}"
             )),
             _ => {}
         }
@@ -198,7 +205,7 @@ impl Shared {
         shares: &BTreeMap<u32, CompactionReport>,
         progress: &mut Progress<'_>,
     ) -> Result<(Vec<u32>, u64)> {
-        let (sources, next, mut targets) = {
+        let (mut sources, next, mut targets) = {
             let mut state = self.state();
             state.check(self)?;
             state.segments.changed = Some(Vec::new());
@@ -206,11 +213,17 @@ impl Shared {
             (state.segments.sources(old), next, state.segments.unfinished())
         };
         let copied = self.copy(&sources, &[], next, &mut targets, progress);
-        let copied = copied.and_then(|moved| progress.report().map(|()| moved));
+        let copied = copied.and_then(|mut moved| {
+            progress.report()?;
+            self.archive(&sources)?;
+            let left = self.follow(&mut sources, next, &mut targets, &mut moved)?;
+            Ok((moved, left))
+        });
         let mut state = self.state();
-        let changed = state.segments.changed.take().unwrap_or_default();
-        let ready = copied.and_then(|mut moved| {
+        let later = state.segments.changed.take().unwrap_or_default();
+        let ready = copied.and_then(|(mut moved, mut changed)| {
             state.check(self)?;
+            changed.extend(later);
             self.catch_up(&state, (&sources, &changed), next, &mut targets, &mut moved)?;
             if state.wal_bytes > 0 {
                 // Opening must replay no entry about the old segments.
@@ -227,44 +240,11 @@ impl Shared {
             state.manifest.total_replaced += share.replaced;
         }
         // From here on the intent decides.
-        let done = self.swap(&mut state, old, targets, &moved);
-        done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        let done = self.swap(&mut state, old, targets, moved);
+        let moving = done.inspect_err(|error| state.broken = Some(error.message().to_owned()))?;
+        drop(state);
+        self.move_index(moving, progress)?;
         Ok((written, bytes))
-    }
-
-    /// Give the copies the events and the flags that the old segments got during the copying.
-    fn catch_up(
-        &self,
-        state: &State,
-        (sources, changed): (&[Source], &[(Location, Flags)]),
-        next: u32,
-        targets: &mut Segments,
-        moved: &mut Moved,
-    ) -> Result<()> {
-        let mut progress = Progress::silent();
-        let now = state.manifest.next_segment_id;
-        // The store began a segment with the number of a copy, or shows a dropped event again.
-        if now != next || changed.iter().any(|(_, flags)| flags.is_live()) {
-            self.discard(targets);
-            *targets = state.segments.unfinished();
-            let old: Vec<u32> = sources.iter().map(|(old, _)| old.header().segment).collect();
-            *moved = self.copy(&state.segments.sources(&old), &[], now, targets, &mut progress)?;
-            return Ok(());
-        }
-        let appended = state.segments.appended_to(sources);
-        if !appended.is_empty() {
-            moved.join(self.copy(&appended, &[], next, targets, &mut progress)?);
-        }
-        for &(at, flags) in changed {
-            // The old locations are in order.
-            if let Ok(found) = moved.from.binary_search(&at)
-                && let Some(&(_, _, to)) = moved.kept.get(found)
-            {
-                targets.set_flags_later(to, flags)?;
-            }
-        }
-        targets.write_flags()?;
-        targets.sync().map(drop)
     }
 
     /// The groups of old segments, one group a step.
@@ -285,14 +265,16 @@ impl Shared {
         steps
     }
 
-    /// Store the intent, list the new segments in the manifest, and delete the old segments.
+    /// Store the intent, list the new segments in the manifest, and delete the old segments. The
+    /// caller gives the index the moves, or makes it again.
     pub(crate) fn swap(
         &self,
         state: &mut State,
         old: &[u32],
         mut targets: Segments,
-        moved: &Moved,
-    ) -> Result<()> {
+        moved: Moved,
+    ) -> Result<Moving> {
+        state.catch_up_index()?;
         let at = self.options.now();
         let compacted = Compacted {
             old: state.segments.sizes_of(old)?,
@@ -311,10 +293,10 @@ impl Shared {
         state.segments.finish()?;
         compacted.apply(&mut state.manifest);
         state.manifest.store(&self.options, &self.dir)?;
-        state.index_moved(moved)?;
+        let moving = state.begin_to_move(moved, old)?;
         let gone = state.segments.forget(old);
         state.segments.delete(&gone)?;
         Compacted::forget(&*self.options.storage, &self.sidecar)?;
-        state.index_durable()
+        Ok(moving)
     }
 }

@@ -9,6 +9,7 @@ use crate::ground::slice;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::names::Searches;
 use crate::nostr::bytes::record;
+use crate::nostr::index::moved::Moved;
 use crate::nostr::pages::manifest;
 use crate::nostr::pages::on_all_cores::{cores, gone};
 use crate::nostr::pages::options::now;
@@ -16,7 +17,6 @@ use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::{Found, PageDamage};
 use crate::nostr::pages::segments::{Segments, Source};
 use crate::nostr::store::handle::Shared;
-use crate::nostr::store::indexing::Moved;
 
 /// The bytes of old pages in one part of the copied records.
 const PART_BYTES: u64 = 1 << 20;

@@ -2,7 +2,10 @@
 //!
 //! fjall trusts some lengths before it compares a checksum, and allocates that much memory: one flipped bit
 //! there ends the process. fjall also follows links and waits for FIFOs. These checks find accidents, because
-//! anybody can make a checksum. `made_here.rs` keeps foreign bytes away from fjall.
+//! anybody can make a checksum. `files/made_here.rs` keeps foreign bytes away from fjall.
+
+pub mod lent;
+pub mod made_here;
 
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};

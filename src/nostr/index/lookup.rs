@@ -12,15 +12,18 @@
 //! have checksums. Then the store deletes the directory and builds a new index.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::files::damaged;
 use super::filter::Filter;
 use super::keys;
-use super::query::Query;
-use super::table::{Table, View};
+use super::moved::Moved;
+use super::query::{Query, Seen};
+use super::table::Table;
 use super::writes::Writes;
 use crate::error::Result;
+use crate::ground::locks::{Mutex, lock};
 use crate::ground::slice::u32_be_at;
 use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::storage::fork_generation;
@@ -90,6 +93,10 @@ pub struct Index {
     /// second number on, the location in a range is right without a look-up of the id.
     last: AtomicU32,
     unmoved_from: AtomicU32,
+    /// The moves of a compaction that the table has in part.
+    moving: Mutex<Option<Arc<Moved>>>,
+    /// A reader knows no event from here on.
+    until: Option<Location>,
     /// The fork generation at opening.
     fork_generation: u64,
 }
@@ -104,8 +111,7 @@ impl Index {
         }
         let segments = table.get(keys::SEGMENTS)?.unwrap_or_default();
         let at = |at| u32_be_at(&segments, at).unwrap_or_default().into();
-        let (last, unmoved_from) = (at(0), at(4));
-        Ok(Self { table, last, unmoved_from, fork_generation: fork_generation() })
+        Ok(Self::over(table, at(0), at(4)))
     }
 
     /// Delete the index in a directory, and create an empty index. No handle may have the index
@@ -117,8 +123,18 @@ impl Index {
 
     /// An index in memory, dropped with its handle.
     pub fn in_memory() -> Self {
-        let (table, last, unmoved_from) = (Table::in_memory(), 0.into(), 0.into());
-        Self { table, last, unmoved_from, fork_generation: fork_generation() }
+        Self::over(Table::in_memory(), 0.into(), 0.into())
+    }
+
+    /// Answer without the events from a location on.
+    pub fn until(mut self, end: Location) -> Self {
+        self.until = Some(end);
+        self
+    }
+
+    fn over(table: Table, last: AtomicU32, unmoved_from: AtomicU32) -> Self {
+        let (moving, fork_generation) = (Mutex::default(), fork_generation());
+        Self { table, last, unmoved_from, moving, until: None, fork_generation }
     }
 
     /// Apply changes, and set the position that they bring the index to, all or nothing. Later
@@ -136,11 +152,9 @@ impl Index {
             changes.writes.put(keys::COVERED, position);
         }
         if let Some(segment) = changes.last {
-            let last = self.last.fetch_max(segment, Ordering::SeqCst).max(segment);
-            let from = if changes.moves { last.saturating_add(1) } else { 0 };
             // Raise the number before any event moves: a query that sees a move must know the
             // number.
-            let from = self.unmoved_from.fetch_max(from, Ordering::SeqCst).max(from);
+            let (last, from) = self.raise(segment, changes.moves);
             changes.writes.put(keys::SEGMENTS, &keys::segments(last, from));
         }
         if changes.len() > 0 {
@@ -148,6 +162,29 @@ impl Index {
         }
         *changes = Changes::default();
         Ok(())
+    }
+
+    /// Note an event in a segment; returns the last segment, and the first segment without moves.
+    fn raise(&self, segment: u32, moves: bool) -> (u32, u32) {
+        let last = self.last.fetch_max(segment, Ordering::SeqCst).max(segment);
+        let from = if moves { last.saturating_add(1) } else { 0 };
+        (last, self.unmoved_from.fetch_max(from, Ordering::SeqCst).max(from))
+    }
+
+    /// Answer with the new locations from now on, while the table gets the moves.
+    pub fn begin_to_move(&self, moved: Arc<Moved>) {
+        self.raise(moved.last(), true);
+        *lock(&self.moving) = Some(moved);
+    }
+
+    /// Whether the table lacks some moves.
+    pub fn is_moving(&self) -> bool {
+        lock(&self.moving).is_some()
+    }
+
+    /// The table has all moves.
+    pub fn has_moved(&self) {
+        *lock(&self.moving) = None;
     }
 
     /// Sync all applied changes to stable storage.
@@ -162,6 +199,13 @@ impl Index {
 
     /// The location of an event.
     pub fn location(&self, id: &Id) -> Result<Option<Location>> {
+        let (found, moving) = (self.stored_location(id)?, lock(&self.moving));
+        let found = found.filter(|at| self.until.is_none_or(|until| *at < until));
+        Ok(found.and_then(|at| moving.as_ref().map_or(Some(at), |moved| moved.place_now(at))))
+    }
+
+    /// The location of an event in the table, which may lack some moves.
+    pub fn stored_location(&self, id: &Id) -> Result<Option<Location>> {
         let Some(place) = self.table.get(&keys::id(id))? else { return Ok(None) };
         let (location, _) = keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;
         Ok(Some(location))
@@ -202,12 +246,12 @@ impl Index {
         Query::new(self.seen(), filters)
     }
 
-    /// A view of the index, and the first segment without moved events.
-    fn seen(&self) -> (View, u32) {
+    fn seen(&self) -> Seen {
         // Take the view first: a move raises the number before it writes, so the number is never
         // too low.
         let view = self.table.view();
-        (view, self.unmoved_from.load(Ordering::SeqCst))
+        let unmoved_from = self.unmoved_from.load(Ordering::SeqCst);
+        Seen { view, unmoved_from, moving: lock(&self.moving).clone(), until: self.until }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::nostr::pages::on_all_cores::gone;
 
 /// The number of keys in one write to the index: the keys of about 120,000 events. The keys take
 /// some 100 MB of memory, and the waiting events as much again.
-pub const KEYS_AT_ONCE: usize = 1_000_000;
+const KEYS_AT_ONCE: usize = 1_000_000;
 /// The keys by id, author, kind, author and kind, and time.
 const KEYS_BESIDES_TAGS: usize = 5;
 /// The number of record bytes that triggers a write earlier.
@@ -121,6 +121,12 @@ impl Pending {
                 known.heads.remove(address);
             }
         }
+    }
+
+    /// Whether a thread is writing.
+    pub fn is_writing(&self) -> bool {
+        let thread = self.flush.as_ref().and_then(|flush| flush.thread.as_ref());
+        thread.is_some_and(|thread| !thread.is_finished())
     }
 
     /// Whether a write is due.

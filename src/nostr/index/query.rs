@@ -6,10 +6,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use super::files::damaged;
 use super::filter::Filter;
 use super::keys::{self, HINT_BYTES, Hint, Newest};
+use super::moved::Moved;
 use super::table::{Entries, View};
 use crate::error::Result;
 use crate::nostr::bytes::event::{Id, Location};
@@ -20,11 +22,35 @@ const COUNT_MAX: usize = 1_024;
 /// The limit of ranges by author and kind; beyond the limit, ranges by author are used.
 const RANGES_MAX: usize = 1_024;
 
+/// The index at the beginning of a query.
+pub(super) struct Seen {
+    pub view: View,
+    /// From this segment on, the locations in ranges are right.
+    pub unmoved_from: u32,
+    /// The moves of a compaction that the view has in part.
+    pub moving: Option<Arc<Moved>>,
+    /// Events from here on do not count.
+    pub until: Option<Location>,
+}
+
+impl Seen {
+    fn knows(&self, at: Location) -> bool {
+        self.until.is_none_or(|until| at < until)
+    }
+
+    /// The location and the time of an event; `None` for an event that the index does not have.
+    fn place(&self, id: &Id) -> Result<Option<(Location, u32)>> {
+        let Some(place) = self.view.get(&keys::id(id))? else { return Ok(None) };
+        let (at, created_at) =
+            keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;
+        let now = self.moving.as_ref().map_or(Some(at), |moved| moved.place_now(at));
+        Ok(now.filter(|at| self.knows(*at)).map(|at| (at, created_at)))
+    }
+}
+
 /// The locations of events, newest first. The query ends after the first error.
 pub struct Query {
-    view: View,
-    /// From this segment on, the locations in ranges are right.
-    unmoved_from: u32,
+    seen: Seen,
     runs: Vec<Reading>,
     /// The next entry of each unfinished run.
     heads: BinaryHeap<Reverse<(Newest, usize, Location)>>,
@@ -34,9 +60,9 @@ pub struct Query {
 }
 
 impl Query {
-    pub(super) fn new((view, unmoved_from): (View, u32), filters: &[Filter]) -> Result<Self> {
+    pub(super) fn new(seen: Seen, filters: &[Filter]) -> Result<Self> {
         let (runs, heads, last, failed, read) = (Vec::new(), BinaryHeap::new(), None, false, 0);
-        let mut query = Self { view, unmoved_from, runs, heads, last, failed, read };
+        let mut query = Self { seen, runs, heads, last, failed, read };
         for filter in filters {
             query.add(filter)?;
         }
@@ -49,7 +75,7 @@ impl Query {
     }
 
     pub(super) fn versions(
-        seen: (View, u32),
+        seen: Seen,
         pubkey: &[u8; 32],
         kind: u16,
         d: &str,
@@ -82,12 +108,9 @@ impl Query {
     ) -> Result<()> {
         let mut found = Vec::new();
         for id in ids {
-            if let Some(place) = self.view.get(&keys::id(id))? {
-                let (location, created_at) =
-                    keys::place_of(&place).ok_or_else(|| damaged("location too short"))?;
-                if (since..=until).contains(&created_at) {
-                    found.push((keys::newest(created_at, *id), location));
-                }
+            let place = self.seen.place(id)?;
+            if let Some((at, time)) = place.filter(|(_, time)| (since..=until).contains(time)) {
+                found.push((keys::newest(time, *id), at));
             }
         }
         found.sort_unstable();
@@ -104,7 +127,7 @@ impl Query {
         if ways.len() == 1 {
             return Ok(ways.swap_remove(0));
         }
-        let view = &self.view;
+        let view = &self.seen.view;
         let range = |prefix: &Vec<u8>| {
             let (from, end) = keys::range(prefix, times.0, times.1);
             view.range(from, end)
@@ -131,7 +154,7 @@ impl Query {
 
     fn run(&mut self, prefix: &[u8], (since, until): (u32, u32), accept: &Accept) -> Result<()> {
         let (from, end) = keys::range(prefix, since, until);
-        let source = Source::Range(Box::new(self.view.range(from, end)));
+        let source = Source::Range(Box::new(self.seen.view.range(from, end)));
         self.start(Reading { source, accept: accept.clone(), read: 0 })
     }
 
@@ -164,21 +187,22 @@ impl Query {
                 self.heads.push(Reverse((next, number, location)));
             }
             if self.last.replace(newest) != Some(newest) {
-                let location = match location.segment < self.unmoved_from {
-                    true => self.locate(&newest)?,
-                    false => location,
-                };
-                return Ok(Some((keys::id_of(&newest), location)));
+                let id = keys::id_of(&newest);
+                if location.segment >= self.seen.unmoved_from {
+                    match self.seen.knows(location) {
+                        true => return Ok(Some((id, location))),
+                        false => continue,
+                    }
+                }
+                match self.seen.place(&id)? {
+                    Some((location, _)) => return Ok(Some((id, location))),
+                    // A compaction dropped the event, or a reader does not know it.
+                    None if self.seen.moving.is_some() || self.seen.until.is_some() => {}
+                    None => return Err(damaged(&format!("no location of {id}"))),
+                }
             }
         }
         Ok(None)
-    }
-
-    fn locate(&self, newest: &Newest) -> Result<Location> {
-        let id = keys::id_of(newest);
-        let place = self.view.get(&keys::id(&id))?;
-        let place = place.as_deref().and_then(keys::place_of);
-        place.map(|(location, _)| location).ok_or_else(|| damaged(&format!("no location of {id}")))
     }
 }
 

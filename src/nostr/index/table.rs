@@ -14,8 +14,7 @@ use std::sync::Arc;
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{KeyspaceCreateOptions, PersistMode, Readable, Slice};
 
-use super::files::{self, damaged};
-use super::made_here;
+use super::files::{self, damaged, made_here};
 use super::writes::Writes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ground::locks::{Mutex, lock};

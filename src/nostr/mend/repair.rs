@@ -232,7 +232,8 @@ impl Shared {
         let sources = state.segments.sources(old);
         let copied = self.copy(&sources, saved, next, &mut targets, &mut Progress::silent());
         let moved = copied.inspect_err(|_| self.discard(&targets))?;
-        let done = self.swap(state, old, targets, &moved);
+        // The caller makes the index again.
+        let done = self.swap(state, old, targets, moved).map(drop);
         done.inspect_err(|error| state.broken = Some(error.message().to_owned()))
     }
 }

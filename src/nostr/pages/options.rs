@@ -1,5 +1,6 @@
 //! How an event store is opened, and the ranges of its parameters.
 
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -14,6 +15,7 @@ use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::page::{PAGE_BYTES_OF_REFERENCE, check_page_bytes};
 use crate::nostr::bytes::record::RECORD_BYTES_MAX;
 use crate::nostr::log::wal::WalOptions;
+use crate::retention::{Archive, Retention};
 use crate::sidecar::{LockTimeout, WriterLock, sidecar_dir};
 use crate::storage::{Disk, Storage};
 
@@ -89,6 +91,10 @@ pub struct Options {
     /// Whether a compaction starts by itself once a segment reaches the ratio, at most once an hour.
     /// Appends and queries go on meanwhile.
     pub auto_compact: bool,
+    /// The events to keep, by kinds: [`EventStore::retain`](crate::nostr::EventStore::retain) with
+    /// each of the rules, at the opening and once an hour.
+    pub(crate) retention: Vec<(Vec<u16>, Retention)>,
+    pub(crate) archive: Option<Archive>,
     /// Whether new records have a checksum of their own.
     pub checksums: bool,
     /// Limit of a new record, bytes. Readers accept larger stored records.
@@ -141,6 +147,8 @@ impl Default for Options {
             checkpoint_interval: None,
             compaction_ratio: None,
             auto_compact: true,
+            retention: Vec::new(),
+            archive: None,
             checksums: true,
             event_bytes_max: 100_000_000,
             history: None,
@@ -196,6 +204,30 @@ impl Options {
         Self::default()
     }
 
+    /// Add a rule: hide the events of these kinds that `retention` lets go, as
+    /// [`EventStore::retain`](crate::nostr::EventStore::retain) does. A thread of the handle does so
+    /// soon after the opening, and once an hour.
+    #[must_use]
+    pub fn retention(mut self, kinds: impl IntoIterator<Item = u16>, retention: Retention) -> Self {
+        self.retention.push((kinds.into_iter().collect(), retention));
+        self
+    }
+
+    /// Call `hook` with the number and the path of each segment that a compaction will replace. The
+    /// segment still has the events that the compaction drops. If the hook fails, the compaction
+    /// fails, and the segment stays. Appends and queries go on meanwhile. A hook that compacts or
+    /// closes the store waits for itself. The store may call the hook again for the same segment:
+    /// after a crash, after a failure, and if appends interfere with the compaction. A repair, which
+    /// takes out damaged pages, calls no hook: it saves the pages itself.
+    #[must_use]
+    pub fn archive(
+        mut self,
+        hook: impl Fn(u64, &Path) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.archive = Some(Archive(Arc::new(hook)));
+        self
+    }
+
     /// Accept sizes below the ranges: for tests.
     #[doc(hidden)]
     #[must_use]
@@ -230,6 +262,7 @@ impl Options {
             let asked = self.checkpoint_time().as_millis().try_into().unwrap_or(u64::MAX);
             self.within("checkpoint interval in ms", asked, CHECKPOINT_INTERVAL_MS)?;
         }
+        self.retention.iter().try_for_each(|(_, rule)| check_retention(rule))?;
         let asked = self.ratio();
         if !RATIOS.contains(&asked) {
             return Err(refused(format!("compaction ratio {asked}, may be 0.1 to 0.5")));
@@ -330,6 +363,14 @@ impl Options {
             return Err(refused(format!("{what} {asked}, may be {least} to {most}")));
         }
         Ok(())
+    }
+}
+
+/// Refuse a rule about consumers.
+pub(crate) fn check_retention(retention: &Retention) -> Result<()> {
+    match retention.consumed {
+        true => Err(refused("retention by consumers, an event store has none".into())),
+        false => Ok(()),
     }
 }
 

@@ -72,6 +72,11 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Report the same bytes: the work goes on.
+    pub fn again(&mut self) -> Result<()> {
+        self.call()
+    }
+
     fn call(&mut self) -> Result<()> {
         self.reported = self.done;
         self.report.as_mut().map_or(Ok(()), |report| report(self.done, self.total))

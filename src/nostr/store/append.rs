@@ -14,6 +14,7 @@
 mod run;
 
 use super::handle::{EventStore, Shared, State};
+use super::hide::Flagged;
 use super::records::Records;
 use crate::durability::Durability;
 use crate::error::{Durable, Result};
@@ -160,8 +161,7 @@ impl EventStore {
         let mut state = shared.state();
         state.check(shared)?;
         state.segments.read(location, &mut Vec::new()).map_err(|e| e.of(FORMAT))?;
-        let mut run = Group { flagged: [(location, flags.of_event())].into(), ..Group::default() };
-        shared.store(wal, &mut state, &mut run, &mut [])?;
+        shared.flag_all(wal, &mut state, [(location, flags.of_event())].into())?;
         drop(state);
         shared.keep_promise(wal)
     }
@@ -209,8 +209,18 @@ impl EventStore {
 }
 
 impl Shared {
+    /// Set the flags of events.
+    pub(crate) fn flag_all(
+        &self,
+        wal: &EventWal,
+        state: &mut State,
+        flagged: Flagged,
+    ) -> Result<()> {
+        self.store(wal, state, &mut Group { flagged, ..Group::default() }, &mut [])
+    }
+
     /// Commit if the durability requires a commit.
-    fn keep_promise(&self, wal: &EventWal) -> Result<()> {
+    pub(crate) fn keep_promise(&self, wal: &EventWal) -> Result<()> {
         match self.options.durability {
             Some(Durability::Always) => self.make_durable(wal),
             _ => Ok(()),

@@ -8,6 +8,7 @@
 //!    of the last segment, and the entry of the log at which opening continues (`open/redo.rs`).
 //! 5. Delete the files of the log wholly before the checkpoint: no manifest needs them any more.
 
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::handle::{EventStore, Shared, State};
@@ -33,15 +34,18 @@ impl EventStore {
         shared.checkpoint(wal, &mut state)
     }
 
-    /// Start the thread that compacts in time, and the thread that syncs appends and makes
+    /// Start the thread that retains and compacts in time, and the thread that syncs appends and makes
     /// checkpoints in time, if the durability asks for timed syncs. With another durability, appends
     /// make the checkpoints.
     pub(crate) fn begin_threads(&self) -> Result<()> {
         let shared = &self.shared;
-        if shared.options.auto_compact {
+        if shared.options.auto_compact || !shared.options.retention.is_empty() {
             let interval = shared.options.compaction_wait.min(Duration::from_secs(60));
             background::every(shared, &shared.compactor, interval, Shared::compact_in_time)
                 .map_err(|e| Error::io("start the thread of compactions", &shared.dir, e))?;
+            if !shared.options.retention.is_empty() {
+                shared.compactor.get().into_iter().for_each(Thread::unpark);
+            }
         }
         let Some(interval) = shared.options.sync_time() else { return Ok(()) };
         background::every(shared, &shared.background, interval, Shared::keep_time)

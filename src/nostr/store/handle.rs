@@ -17,9 +17,9 @@ use crate::log::{Counters, Stats};
 use crate::mode::Mode;
 use crate::nostr::bytes::event::Location;
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::bytes::policy::{Address, DELETION, targets_of};
+use crate::nostr::bytes::policy::Address;
 use crate::nostr::index::covered::Ends;
-use crate::nostr::index::filter::Filter;
+use crate::nostr::index::files::lent::Lent;
 use crate::nostr::index::lookup::Index;
 use crate::nostr::index::pending::Pending;
 use crate::nostr::log::entry::Lsn;
@@ -30,9 +30,6 @@ use crate::nostr::pages::segments::Segments;
 use crate::nostr::store::opened::OpenReport;
 use crate::sidecar::{WriterLock, sidecar_dir};
 use crate::storage::fork_generation;
-
-const DAMAGED_REQUEST: &str =
-    "this is a deletion request, without which nothing is appended: repair takes it out";
 
 /// A store of Nostr events. Handles may be shared by threads; clones are the same handle.
 #[derive(Clone)]
@@ -89,8 +86,12 @@ impl Debug for EventStore {
 pub(crate) struct State {
     pub manifest: Manifest,
     pub segments: Segments,
-    /// `None` for a reader.
+    /// A reader has an index from its first query on, if it can copy the writer's index.
     pub index: Option<Arc<Index>>,
+    /// The directory of a reader's index. The index is closed first.
+    pub lent: Option<Lent>,
+    /// Whether a reader has tried to get an index.
+    pub has_asked: bool,
     /// Whether a look-up met another event than the index says.
     pub index_is_foreign: Cell<bool>,
     /// The first and the last event, once known.
@@ -109,6 +110,8 @@ pub(crate) struct State {
     pub logged_since: Option<Instant>,
     /// Whether the last segment was begun and no stored manifest names it.
     pub is_unnamed: bool,
+    /// When the thread of compactions last kept to the retention.
+    pub retained_at: Option<Instant>,
     /// When the thread of compactions last began to compact, or failed to look.
     pub compacted_at: Option<Instant>,
     /// Why the segments may lack entries of the write-ahead log. The next opening repairs the
@@ -280,7 +283,7 @@ impl Shared {
         // Release the files held by the state, even in a poisoned handle.
         let mut state = self.state();
         state.segments.by_id.clear();
-        state.index = None;
+        (state.index, state.lent) = (None, None);
         drop(state);
         *crate::ground::locks::lock(&self.lock) = None;
         for thread in [&self.background, &self.compactor].into_iter().filter_map(OnceLock::get) {
@@ -310,6 +313,8 @@ impl State {
             manifest,
             segments,
             index: None,
+            lent: None,
+            has_asked: false,
             index_is_foreign: Cell::new(false),
             ends: None,
             pending: Pending::default(),
@@ -319,6 +324,7 @@ impl State {
             wal_bytes: 0,
             logged_since: None,
             is_unnamed: false,
+            retained_at: None,
             compacted_at: None,
             broken: None,
         }
@@ -336,7 +342,7 @@ impl State {
     }
 
     pub(crate) fn index(&self) -> Result<&Index> {
-        // Only a reader has no index, and a reader changes nothing.
+        // Only a reader may have no index, and a reader changes nothing.
         self.index
             .as_deref()
             .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "a reader has no index"))
@@ -345,32 +351,6 @@ impl State {
     /// The page size for new records.
     pub(crate) fn page_bytes(&self) -> u32 {
         self.manifest.page_bytes
-    }
-
-    /// The targets of the stored deletion requests, read from the requests on the first call.
-    pub(crate) fn tombstones(&mut self) -> Result<&Tombstones> {
-        if self.tombstones.is_none() {
-            self.catch_up_index()?;
-            let mut tombstones = Tombstones::default();
-            let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
-            let mut buf = Vec::new();
-            for request in self.index()?.query(&requests)?.named() {
-                let (id, at) = request?;
-                let request = self.read_at(&id, at, &mut buf).map_err(|error| {
-                    // The targets of an unreadable request are unknown: any event might be a
-                    // target.
-                    match error.kind() {
-                        ErrorKind::Corrupt if !self.index_is_foreign.get() => {
-                            error.with_advice(DAMAGED_REQUEST)
-                        }
-                        _ => error,
-                    }
-                })?;
-                tombstones.add(&request.event, targets_of(&request.event));
-            }
-            self.tombstones = Some(tombstones);
-        }
-        Ok(self.tombstones.get_or_insert_default())
     }
 }
 

@@ -6,19 +6,24 @@
 //! beyond the segments' end, or the log ends before the flags that the index has. The index also
 //! names its store (`index/covered.rs`), and each look-up compares the index with the stored event.
 
+use std::mem::replace;
 use std::path::Path;
 
 use super::handle::{EventStore, Shared, State};
 use super::hide::Flagged;
 use crate::error::{ErrorKind, Result};
 use crate::ground::lines;
+use crate::mode::Mode;
 use crate::nostr::bytes::event::{Id, Location};
 use crate::nostr::bytes::format::FORMAT;
 use crate::nostr::bytes::names::Searches;
 use crate::nostr::bytes::policy::Address;
 use crate::nostr::index::covered::{COVERED_BYTES, Covered, Ends};
+use crate::nostr::index::files::lent::Lent;
 use crate::nostr::index::lookup::{Change, Changes, Index};
-use crate::nostr::index::pending::{Batch, KEYS_AT_ONCE, Known, keys_of};
+use crate::nostr::index::pending::{Batch, Known, keys_of};
+use crate::nostr::log::entry::WAL_NAME;
+use crate::nostr::log::wal::EventWal;
 use crate::nostr::pages::options::Options;
 use crate::nostr::pages::progress::Progress;
 use crate::nostr::pages::segment::Found;
@@ -26,26 +31,6 @@ use crate::sidecar::sidecar_dir;
 
 /// The name of the index directory in `.deedbook`.
 const INDEX_NAME: &str = "events";
-
-/// The moves of a compaction.
-#[derive(Default)]
-pub(crate) struct Moved {
-    /// Id, time and new location of the copied events.
-    pub kept: Vec<(Id, u32, Location)>,
-    /// The old locations of the copied events.
-    pub from: Vec<Location>,
-    /// The old locations of the dropped events.
-    pub gone: Vec<Location>,
-}
-
-impl Moved {
-    /// Add later moves.
-    pub fn join(&mut self, later: Self) {
-        self.kept.extend(later.kept);
-        self.from.extend(later.from);
-        self.gone.extend(later.gone);
-    }
-}
 
 impl EventStore {
     /// Delete the index and build it again from the segments; returns the number of indexed events.
@@ -87,13 +72,18 @@ impl Shared {
 
     /// Run `ask`, which uses the index. If `ask` meets another event than the index says, the index
     /// belongs to another store: rebuild it, and ask again.
-    pub(super) fn asking_index<T>(
+    pub(crate) fn asking_index<T>(
         &self,
         state: &mut State,
         mut ask: impl FnMut(&mut State) -> Result<T>,
     ) -> Result<T> {
         match ask(state) {
-            Err(error) if state.index_is_foreign.take() && self.wal.is_some() => {
+            Err(error) if state.index_is_foreign.take() => {
+                if self.wal.is_none() {
+                    // The reader scans from now on.
+                    (state.index, state.lent) = (None, None);
+                    return Err(error);
+                }
                 lines::warn(format_args!("the index is made again: {}", error.message()));
                 self.remake_index(state, &mut Progress::silent())?;
                 ask(state)
@@ -166,6 +156,45 @@ impl State {
         }
         self.index = Some(index.into());
         Ok(indexed)
+    }
+
+    /// Give a reader a copy of the writer's index, if the copy fits the segments that the reader
+    /// opened. Without an index, a reader scans.
+    pub(super) fn borrow_index(&mut self, options: &Options, dir: &Path) -> Result<()> {
+        if self.index.is_some() || !options.index_on_disk || replace(&mut self.has_asked, true) {
+            return Ok(());
+        }
+        let Some((index, lent)) = Lent::of(&sidecar_dir(dir).join(INDEX_NAME))? else {
+            return Ok(());
+        };
+        let covered = index.covered()?.as_deref().and_then(Covered::decode);
+        let Some(covered) = covered.filter(|of| of.compactions == self.manifest.compactions) else {
+            return Ok(());
+        };
+        // A power cut may have lost the end of the log, and the flags that the index has.
+        if covered.flags.0 > self.manifest.last_checkpoint_lsn {
+            let wal = EventWal::open_unread(&dir.join(WAL_NAME), Mode::Read, options.wal())?;
+            if covered.flags >= wal.next_lsn() {
+                return Ok(());
+            }
+        }
+        let Some((&segment, open)) = self.segments.by_id.iter().next_back() else { return Ok(()) };
+        let end = Location { segment, offset: open.segment.end() };
+        let known = covered.ends.last.filter(|(at, _)| *at < end);
+        if !(Ends { last: known, ..covered.ends }).are_in(&self.segments)? {
+            return Ok(());
+        }
+        if (Location { segment: covered.segment, offset: covered.end }) < end {
+            self.index_from(&index, Some(covered), &mut Progress::silent())?;
+        }
+        // The log's last events may have gone to a new segment, which this reader does not know.
+        let last = self.ends()?.last;
+        if last.map(|(_, id)| index.location(&id)).transpose()?.flatten() != last.map(|(at, _)| at)
+        {
+            return Ok(());
+        }
+        (self.index, self.lent) = (Some(index.until(end).into()), Some(lent));
+        Ok(())
     }
 
     /// Add the events of the segments from a place on.
@@ -270,7 +299,7 @@ impl State {
     }
 
     /// Give the index all waiting changes.
-    pub(super) fn catch_up_index(&mut self) -> Result<()> {
+    pub(crate) fn catch_up_index(&mut self) -> Result<()> {
         let covered = self.covered()?;
         let Some(index) = &self.index else { return Ok(()) };
         let before = self.pending.take(index, covered)?;
@@ -285,36 +314,17 @@ impl State {
         done.flat_map(|known| known.heads).for_each(|(address, at)| self.know_head(address, at));
     }
 
-    /// After a compaction: remove the dropped events while the old segments exist, and find the
-    /// other events in the new segments.
-    pub(crate) fn index_moved(&mut self, moved: &Moved) -> Result<()> {
-        self.catch_up_index()?;
-        self.heads.clear();
-        self.ends = None;
-        let covered = self.covered()?;
-        let (index, mut changes, mut buf) = (self.index()?, Changes::default(), Vec::new());
-        for &at in &moved.gone {
-            changes.push(Change::Remove(&self.segments.read(at, &mut buf)?.event));
-            if changes.len() >= KEYS_AT_ONCE {
-                index.apply_all(&mut changes, None)?;
-            }
-        }
-        for &(id, created_at, at) in &moved.kept {
-            changes.push(Change::Move(id, created_at, at));
-            if changes.len() >= KEYS_AT_ONCE {
-                index.apply_all(&mut changes, None)?;
-            }
-        }
-        index.apply_all(&mut changes, covered.as_ref().map(|bytes| &bytes[..]))
-    }
-
     /// Give the index all changes, and wait until its files, if any, are on stable storage.
     pub(crate) fn index_durable(&mut self) -> Result<()> {
         self.catch_up_index()?;
         self.index.as_deref().map_or(Ok(()), Index::sync)
     }
 
-    fn covered(&mut self) -> Result<Option<[u8; COVERED_BYTES]>> {
+    /// The coverage once the index has the waiting changes; `None` leaves the stored coverage.
+    pub(crate) fn covered(&mut self) -> Result<Option<[u8; COVERED_BYTES]>> {
+        if self.index.as_ref().is_some_and(|index| index.is_moving()) {
+            return Ok(None);
+        }
         let ends = self.ends()?;
         let Some((&segment, open)) = self.segments.by_id.iter().next_back() else {
             return Ok(None);

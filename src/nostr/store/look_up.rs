@@ -66,7 +66,7 @@ impl State {
     }
 
     /// The event at the location in the index; `None` for damage.
-    pub(super) fn read_intact_at<'b>(
+    pub(crate) fn read_intact_at<'b>(
         &self,
         id: &Id,
         at: Location,

@@ -52,6 +52,9 @@ impl EventStore {
     pub fn find(&self, id: &Id) -> Result<Option<StoredEvent>> {
         let shared = self.usable()?;
         let mut state = shared.state();
+        if shared.wal.is_none() {
+            state.borrow_index(&shared.options, &shared.dir)?;
+        }
         if state.index.is_none() {
             drop(state);
             return self.find_by_scan(id);
@@ -63,6 +66,10 @@ impl EventStore {
                 counts(&event, shared.options.now()).then(|| stored(at, &event))
             }))
         });
+        if found.is_err() && state.index.is_none() {
+            drop(state);
+            return self.find_by_scan(id);
+        }
         found.map_err(|e| e.of(FORMAT))
     }
 

@@ -1,45 +1,163 @@
 //! The deletions by stored requests: a deleted event that arrives later must not come back.
+//!
+//! A request counts only with its author's signature. The check takes much longer than the reading
+//! of a request, so the requests of an opened store are checked once an event arrives that they ask
+//! to delete.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
+use super::handle::State;
+use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::event::{EventRef, Id};
-use crate::nostr::bytes::policy::{Address, DELETION, Targets};
+use crate::nostr::bytes::policy::{Address, DELETION, Targets, asked_by, targets_of};
+use crate::nostr::index::filter::Filter;
+
+const DAMAGED_REQUEST: &str =
+    "this is a deletion request, without which nothing is appended: repair takes it out";
 
 /// The targets of all deletion requests.
 #[derive(Debug, Default)]
 pub struct Tombstones {
     /// Event and author of the request.
-    ids: HashSet<(Id, [u8; 32])>,
-    /// The time of the latest request.
-    addresses: HashMap<Address, u32>,
+    ids: HashMap<(Id, [u8; 32]), Asked>,
+    addresses: HashMap<Address, Asked>,
+}
+
+/// The requests for one target.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The time of the latest request with a true signature.
+    latest: Option<u32>,
+    /// The time and the id of the later requests whose signatures are not checked.
+    unchecked: BTreeSet<(u32, Id)>,
 }
 
 impl Tombstones {
-    /// Add the targets of a deletion request.
+    /// Add the targets of a deletion request with a true signature.
     pub fn add(&mut self, request: &EventRef<'_>, targets: Targets) {
-        self.ids.extend(targets.ids.into_iter().map(|id| (id, request.pubkey)));
+        self.each(request, targets, |asked| asked.prove(request.created_at));
+    }
+
+    /// Add the targets that a stored request names.
+    pub fn add_unchecked(&mut self, request: &EventRef<'_>, named: Targets) {
+        self.each(request, named, |asked| {
+            asked.unchecked.insert((request.created_at, request.id));
+        });
+    }
+
+    fn each(&mut self, request: &EventRef<'_>, targets: Targets, mut add: impl FnMut(&mut Asked)) {
+        for id in targets.ids {
+            add(self.ids.entry((id, request.pubkey)).or_default());
+        }
         for address in targets.addresses {
-            let latest = self.addresses.entry(address).or_default();
-            *latest = (*latest).max(request.created_at);
+            add(self.addresses.entry(address).or_default());
         }
     }
 
     /// Add the targets of other requests.
     pub fn join(&mut self, others: Self) {
-        self.ids.extend(others.ids);
-        for (address, time) in others.addresses {
-            let latest = self.addresses.entry(address).or_default();
-            *latest = (*latest).max(time);
-        }
+        others.ids.into_iter().for_each(|(id, by)| self.ids.entry(id).or_default().join(by));
+        let addresses = others.addresses.into_iter();
+        addresses.for_each(|(address, by)| self.addresses.entry(address).or_default().join(by));
     }
 
-    /// Whether the author deleted an event. A request against a request has no effect.
-    pub fn cover(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
-        if event.kind == DELETION {
-            return false;
+    /// Whether a request names an event, with a true signature or not.
+    pub fn name(&self, event: &EventRef<'_>, address: Option<&Address>) -> bool {
+        self.ids.contains_key(&(event.id, event.pubkey))
+            || address.is_some_and(|address| self.addresses.contains_key(address))
+    }
+
+    /// Whether the author deleted an event. A request against a request has no effect. `is_true`
+    /// checks the request with this id.
+    pub fn cover(
+        &mut self,
+        event: &EventRef<'_>,
+        address: Option<&Address>,
+        is_true: &mut dyn FnMut(&Id) -> Result<bool>,
+    ) -> Result<bool> {
+        if event.kind == DELETION || self.ids.is_empty() && self.addresses.is_empty() {
+            return Ok(false);
         }
-        let by_id = !self.ids.is_empty() && self.ids.contains(&(event.id, event.pubkey));
-        let until = address.and_then(|address| self.addresses.get(address));
-        by_id || until.is_some_and(|&until| event.created_at <= until)
+        if let Some(asked) = self.ids.get_mut(&(event.id, event.pubkey))
+            && asked.covers(0, is_true)?
+        {
+            return Ok(true);
+        }
+        let asked = address.and_then(|address| self.addresses.get_mut(address));
+        asked.map_or(Ok(false), |asked| asked.covers(event.created_at, is_true))
+    }
+}
+
+impl Asked {
+    fn prove(&mut self, time: u32) {
+        self.latest = self.latest.max(Some(time));
+    }
+
+    fn join(&mut self, other: Self) {
+        self.latest = self.latest.max(other.latest);
+        self.unchecked.extend(other.unchecked);
+    }
+
+    /// Whether a true request is at least as late.
+    fn covers(&mut self, time: u32, is_true: &mut dyn FnMut(&Id) -> Result<bool>) -> Result<bool> {
+        while self.latest.is_none_or(|latest| latest < time) {
+            let Some(&(at, id)) = self.unchecked.last().filter(|(at, _)| *at >= time) else {
+                return Ok(false);
+            };
+            if is_true(&id)? {
+                self.prove(at);
+            }
+            self.unchecked.pop_last();
+        }
+        Ok(true)
+    }
+}
+
+impl State {
+    /// Whether a stored request of its author deletes an event.
+    pub(super) fn is_deleted(
+        &mut self,
+        event: &EventRef<'_>,
+        address: Option<&Address>,
+    ) -> Result<bool> {
+        let mut tombstones = match self.tombstones.take() {
+            Some(tombstones) => tombstones,
+            None => self.read_requests()?,
+        };
+        let found = tombstones.cover(event, address, &mut |id| self.is_true_request(id));
+        self.tombstones = Some(tombstones);
+        found
+    }
+
+    /// The targets that the stored deletion requests name.
+    fn read_requests(&mut self) -> Result<Tombstones> {
+        self.catch_up_index()?;
+        let mut tombstones = Tombstones::default();
+        let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
+        let mut buf = Vec::new();
+        for request in self.index()?.query(&requests)?.named() {
+            let (id, at) = request?;
+            let request = self.read_at(&id, at, &mut buf).map_err(|e| self.unreadable(e))?;
+            tombstones.add_unchecked(&request.event, asked_by(&request.event));
+        }
+        Ok(tombstones)
+    }
+
+    /// Whether a stored request has its author's signature. A request that a compaction dropped
+    /// counts no more.
+    fn is_true_request(&self, id: &Id) -> Result<bool> {
+        let mut buf = Vec::new();
+        let found = self.read_by_id(id, &mut buf).map_err(|e| self.unreadable(e))?;
+        Ok(found.is_some_and(|(_, found)| targets_of(&found.event) != Targets::default()))
+    }
+
+    /// The targets of an unreadable request are unknown: any event might be a target.
+    fn unreadable(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Corrupt if !self.index_is_foreign.get() => {
+                error.with_advice(DAMAGED_REQUEST)
+            }
+            _ => error,
+        }
     }
 }

@@ -65,6 +65,11 @@ impl Default for Disk {
 }
 
 impl Disk {
+    /// Give a file another name.
+    pub fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
     /// The disk, written by system calls only.
     pub fn without_mapped_writes() -> Self {
         Self { mapped_writes: false }

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::archive::Archive;
 use super::cut::Dropped;
 use crate::error::{Error, Result};
 use crate::ground::locks::atomic::Ordering;
 use crate::log::{Extent, Range};
-use crate::retention::Retention;
+use crate::retention::{Archive, Retention};
 use crate::scan::OnCorrupt;
 use crate::storage::segmented::Segmented;
 use crate::transaction;

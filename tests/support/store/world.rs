@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deedbook::nostr::{Event, EventStore, Flags, Include, Options, Outcome};
 use deedbook::storage::sim::Sim;
-use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt};
+use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Retention};
 
 use super::events::event;
 use super::judge::look;
@@ -83,7 +83,7 @@ impl Run {
 
     /// Do one step: append a note; a note of two pages and two short notes at once; the next version of a profile; a
     /// deletion request for the newest note, or for the newest profile; a profile older than the newest, which is
-    /// deleted; flag the oldest note by hand, or unflag it; commit; checkpoint; a checkpoint by time; compact; compact,
+    /// deleted; flag the oldest note by hand, or unflag it; retain the newest note alone; commit; checkpoint; a checkpoint by time; compact; compact,
     /// and do other steps during the copying; close and open.
     pub fn apply(&mut self, step: char) -> Done {
         let done = self.step(step);
@@ -107,6 +107,7 @@ impl Run {
                 self.append(&[event(9, newest - 1, 0, &[], "an older profile")])
             }
             'f' => self.flag(),
+            'n' => self.retain(),
             'c' => {
                 self.store().sync()?;
                 self.known.all_durable();
@@ -237,6 +238,29 @@ impl Run {
         done
     }
 
+    /// Hide all notes but the newest.
+    fn retain(&mut self) -> Done {
+        let is_note = |about: &About| about.tried && about.is_live() && about.event.kind == 1;
+        let mut going: Vec<usize> = (0..self.known.events.len()).collect();
+        going.retain(|&number| is_note(&self.known.events[number]));
+        going.pop();
+        for &number in &going {
+            self.known.events[number].flags.push(Flags::DELETED);
+        }
+        let done = self.store().retain(&Retention::new().bytes_max(1), &[]);
+        for &number in &going {
+            let about = &mut self.known.events[number];
+            match &done {
+                Ok(_) => about.flags_written = about.flags.len() - 1,
+                Err(error) if error.durable() == Some(Durable::No) => drop(about.flags.pop()),
+                Err(_) => {}
+            }
+        }
+        assert_eq!(done?, going.len() as u64);
+        self.changed(None);
+        Ok(())
+    }
+
     /// Compact everything: hidden events go, live events move to the end. The steps `beside` come while the store copies.
     fn compact(&mut self, beside: &str) -> Done {
         let store = self.store();
@@ -264,9 +288,11 @@ impl Run {
         let compacted = store.compact_with(0.0, false, &mut run);
         let new: Vec<usize> = (first..self.known.events.len()).collect();
         for (stay, moved) in stages {
-            // The events appended meanwhile are in an old segment, or before the new segments.
-            self.known.orders.push([&stay[..], &new, &moved].concat());
-            self.known.orders.push([&stay[..], &moved, &new].concat());
+            // The first events appended meanwhile are in an old segment, the others before the copies.
+            for split in 0..=new.len() {
+                let (first, rest) = new.split_at(split);
+                self.known.orders.push([&stay[..], rest, &moved, first].concat());
+            }
         }
         for about in &mut self.known.events {
             about.leaving |= about.flags.last().is_some_and(|flags| !flags.is_live());

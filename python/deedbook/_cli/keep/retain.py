@@ -1,4 +1,4 @@
-"""``deedbook retain`` and ``consumers``: drop parts of WALs and piers; named consumers."""
+"""``deedbook retain`` and ``consumers``: drop parts of logs; named consumers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
-from deedbook import LockedError, Pier, Wal
+from deedbook import EventStore, LockedError, Pier, Wal
 from deedbook._cli.arguments import (
     Commands,
     add_dry_run,
@@ -19,9 +19,12 @@ from deedbook._cli.arguments import (
 )
 from deedbook._cli.failure import EXIT_OK, CliError
 from deedbook._cli.read.cat import event_number
+from deedbook._cli.read.query import store_at
 from deedbook._cli.terminal.output import Output, table
+from deedbook._cli.terminal.progress import Progress
 from deedbook._formats import require
 from deedbook._formats.log import LogInfo
+from deedbook._formats.nostr import NOSTR
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
 from deedbook._show.text import count, exact_size
@@ -39,9 +42,10 @@ def add_arguments(commands: Commands) -> None:
 def _add_retain(commands: Commands) -> None:
     parser = commands.add_parser(
         "retain",
-        help="drop old records of a WAL or pier, by size, age, consumers or position",
+        help="drop old records of a WAL, a pier or an event store",
         description="Drop the beginning of a write-ahead log or a pier, in whole segments or "
         "epochs, by size, age or consumers. Each further rule allows the command to drop more. "
+        "Of an event store, the command hides single events, and 'deedbook compact' drops them. "
         "The command keeps records that a named consumer needs, records that are not durable, and "
         "the last epoch of a pier. With --from or --to, the command drops the records of a "
         "write-ahead log before or after an LSN. After a crash at any moment, the log has either "
@@ -54,10 +58,14 @@ def _add_retain(commands: Commands) -> None:
         "  deedbook retain events.wal --from end           drop all records\n"
         "  deedbook retain events.wal --to 8192            drop the records from LSN 8192 on\n"
         "  deedbook retain zod --max-age 30d\n"
-        "  deedbook retain zod --roll                      begin a new epoch of a pier\n\n"
+        "  deedbook retain zod --roll                      begin a new epoch of a pier\n"
+        "  deedbook retain store --max-age 90d --kind 7    hide the reactions of an event store\n"
+        "  deedbook retain store --event ID                hide an event\n\n"
         "'deedbook cat' prints the LSNs. --from drops records that a named consumer needs only\n"
         "with --force. With --roll, the command first begins a new epoch of the pier, durably,\n"
-        "with the metadata of the last epoch. The rules may then drop the former last epoch.",
+        "with the metadata of the last epoch. The rules may then drop the former last epoch.\n"
+        "Without --kind, the rules for an event store keep profiles, lists, other events that\n"
+        "their author can replace, and deletion requests.",
     )
     add_path(parser)
     parser.add_argument(
@@ -89,6 +97,21 @@ def _add_retain(commands: Commands) -> None:
         "--force", action="store_true", help="with --from: also drop records that consumers need"
     )
     parser.add_argument("--roll", action="store_true", help="for a pier: first begin a new epoch")
+    parser.add_argument(
+        "--kind",
+        metavar="KIND",
+        type=_kind,
+        action="append",
+        default=[],
+        help="for an event store: hide the events of this kind; several are possible",
+    )
+    parser.add_argument(
+        "--event",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="for an event store: hide the event with this id, 64 hex digits; several are possible",
+    )
     add_dry_run(parser)
     add_lock_timeout(parser)
     add_json(parser)
@@ -98,6 +121,13 @@ def _add_retain(commands: Commands) -> None:
 
 def _lsn_or_end(text: str) -> int | str:
     return _position_or_end(text, "an LSN")
+
+
+def _kind(text: str) -> int:
+    """Parse a kind. Raises `argparse.ArgumentTypeError`."""
+    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) < 2**16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a kind, 0 to 65535")
 
 
 def _add_consumers(commands: Commands) -> None:
@@ -135,8 +165,14 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
     """Drop records by the rules; print the dropped and the kept records."""
     by_rule = args.max_bytes is not None or args.max_age is not None or args.consumed
     by_place = [place for place in (args.from_, args.to) if place is not None]
-    if not (by_rule or by_place or args.roll):
-        raise CliError("retain: give --max-bytes, --max-age, --consumed, --from, --to or --roll")
+    if not (by_rule or by_place or args.roll or args.event):
+        raise CliError(
+            "retain: give --max-bytes, --max-age, --consumed, --from, --to, --roll or --event"
+        )
+    if args.event and (by_rule or by_place or args.roll or args.kind):
+        raise CliError("retain: --event goes alone")
+    if args.kind and (by_place or args.roll):
+        raise CliError("retain: --kind goes with --max-bytes or --max-age")
     if len(by_place) > 1 or (by_place and (by_rule or args.roll)):
         raise CliError("retain: --from and --to each go alone")
     if args.force and args.from_ is None:
@@ -150,6 +186,10 @@ def run_retain(args: argparse.Namespace, out: Output) -> int:
         if not by_rule:
             return EXIT_OK
     try:
+        if args.event or require(args.path).format is NOSTR:
+            return _hide(args, out)
+        if args.kind:
+            raise CliError("retain: --kind is for event stores")
         return _retain(args, out)
     except LockedError as error:
         way = "a WAL's writer drops by itself if it is opened with retain_bytes or retain_age"
@@ -191,6 +231,43 @@ def _retain(args: argparse.Namespace, out: Output) -> int:
             return _tell_epochs(log, log.retain(**rules, dry_run=dry_run), args, out)
         head, end = log.head, log.end
         return _tell_dropped(log, head, end, log.retain(**rules, dry_run=dry_run), args, out)
+
+
+def _hide(args: argparse.Namespace, out: Output) -> int:
+    """Hide events of a store: by id, or by the rules."""
+    if args.consumed:
+        raise CliError("retain: --consumed is for WALs and piers, an event store has no consumers")
+    store_at(args, args.path)  # opening for writing would make a missing one
+    opened = EventStore.open(args.path, "a", lock_timeout=args.lock_timeout, auto_compact=False)
+    with opened as store, Progress("retain", enabled=not args.quiet) as progress:
+        if args.event:
+            hidden = _hide_events(store, args.event, dry_run=args.dry_run)
+        else:
+            hidden = store.retain(
+                max_bytes=args.max_bytes,
+                max_age=args.max_age,
+                kinds=args.kind,
+                dry_run=args.dry_run,
+                progress=lambda events: progress.update(0, note=count(events, "event")),
+            )
+        path = store.path
+    facts = {"path": path, "dry_run": args.dry_run, "hidden": hidden}
+    what = f"would hide {count(hidden, 'event')}"
+    if not args.dry_run:
+        what = f"hid {count(hidden, 'event')}; 'deedbook compact' gives the space back"
+    return out.result(args.json, facts, [f"{path}: {what}"])
+
+
+def _hide_events(store: EventStore, ids: Sequence[str], *, dry_run: bool) -> int:
+    """Hide the events with these ids, all or none."""
+    found = [store.get(event) for event in ids]
+    for event, stored in zip(ids, found, strict=True):
+        if stored is None:
+            raise CliError(f"retain: {store.path} has no event {event}, or it is hidden already")
+    places = {stored.location for stored in found if stored is not None}
+    for location in () if dry_run else places:
+        store.set_flags(location, deleted=True)
+    return len(places)
 
 
 def _tell_dropped(

@@ -95,7 +95,7 @@ impl Group {
         };
         self.ids.contains(&event.id)
             || address.is_some_and(|address| self.addresses.contains(address))
-            || self.tombstones.cover(event, address)
+            || self.tombstones.name(event, address)
             || event.kind == DELETION && asks_for_own()
     }
 }
@@ -148,7 +148,7 @@ impl Shared {
         if expires_at(event.kind, event.tags).is_some_and(|at| at <= self.options.now()) {
             return Ok(Outcome::Expired);
         }
-        if state.tombstones()?.cover(&event, address.as_ref()) {
+        if state.is_deleted(&event, address.as_ref())? {
             return Ok(Outcome::Deleted);
         }
         let mut flags = Flags::default();

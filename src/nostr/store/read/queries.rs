@@ -16,8 +16,9 @@ use crate::scan::{Damage, OnCorrupt};
 const PROGRESS_EVENTS: u64 = 1024;
 
 impl EventStore {
-    /// The events that match any of these filters, the newest first, and by id within one second. A
-    /// reader has no index and scans all events.
+    /// The events that match any of these filters, the newest first, and by id within one second. The
+    /// first query of a reader copies the writer's index. Without rights for the copy, or with
+    /// damage, a reader scans all events.
     ///
     /// The whole answer is in memory on return. On a store that is open for appending, other calls
     /// wait meanwhile. Give the filters a limit, or walk all events with [`EventStore::iter`].
@@ -45,11 +46,16 @@ impl EventStore {
     ) -> Result<(Vec<StoredEvent>, Vec<Damage>)> {
         let shared = self.usable()?;
         let mut state = shared.state();
-        if state.index.is_none() {
+        // A reader that skips damage reports the damage of the whole store.
+        let scans = shared.wal.is_none() && on_corrupt == OnCorrupt::Skip;
+        if shared.wal.is_none() && !scans {
+            state.borrow_index(&shared.options, &shared.dir)?;
+        }
+        if scans || state.index.is_none() {
             drop(state);
             return self.query_by_scan(filters, on_corrupt, progress);
         }
-        shared.asking_index(&mut state, |state| {
+        let asked = shared.asking_index(&mut state, |state| {
             state.catch_up_index()?;
             let (mut wanted, now) = (Wanted::of(filters), shared.options.now());
             let mut query = Answer { events: Vec::new(), on_corrupt, damage: Vec::new() };
@@ -68,7 +74,12 @@ impl EventStore {
                 }
             }
             Ok((query.events, query.damage))
-        })
+        });
+        if asked.is_err() && state.index.is_none() {
+            drop(state);
+            return self.query_by_scan(filters, on_corrupt, progress);
+        }
+        asked
     }
 
     fn query_by_scan(

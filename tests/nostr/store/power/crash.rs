@@ -7,8 +7,8 @@ use crate::support::store::judge::recover;
 use crate::support::store::known::Known;
 
 const STEPS: &str = "amvdfckxr";
-/// The steps of longer histories, with a checkpoint by time, and with steps during a compaction.
-const STEPS_BY_CHANCE: &str = "amvdfckxrtyz";
+/// The steps of longer histories, with a checkpoint by time, steps during a compaction, and retention.
+const STEPS_BY_CHANCE: &str = "amvdfckxrtyzn";
 /// The durability of appends, and by how many steps its histories are shorter; `None` is the default.
 const DURABILITIES: [(Option<Durability>, usize); 4] = [
     (Some(Durability::Manual), 0),
@@ -139,6 +139,19 @@ fn a_checkpoint_survives_a_crash_at_every_call() {
 #[test]
 fn a_compaction_survives_a_crash_at_every_call() {
     crashed(&["afx", "mmfx", "mvfvmdx"], Durability::Manual, true);
+}
+
+// Promise: store-compaction.
+#[test]
+fn retained_events_survive_every_crash() {
+    let plan = Plan::of(of_tier("DEEDBOOK_NOSTR_STATES"));
+    let mut explorer = Explorer::default();
+    for durability in [Durability::Manual, Durability::Always] {
+        for history in ["aamnc", "mvndnc", "mnyank"] {
+            crash(history, Run::new(durability, true), &[], plan, &mut explorer);
+        }
+    }
+    finish(None, explorer);
 }
 
 // Promise: store-compaction.

@@ -3,12 +3,27 @@
 use std::time::{Duration, Instant};
 
 use crate::store::prelude::*;
+use crate::support::common::index_files::vouch_for;
 
 /// Compact, and do something once the first events are copied.
-fn compacted_beside(store: &EventStore, mut act: impl FnMut()) -> Vec<u32> {
+fn compacted_beside(store: &EventStore, act: impl FnMut()) -> Vec<u32> {
+    compacted_when(store, || true, act)
+}
+
+/// Compact, and do something after one portion of the moves.
+fn compacted_amid_moves(store: &EventStore, act: impl FnMut()) {
+    compacted_when(store, || first_segment(store) > 0, act);
+}
+
+fn compacted_when(
+    store: &EventStore,
+    is_time: impl Fn() -> bool,
+    mut act: impl FnMut(),
+) -> Vec<u32> {
     let mut is_done = false;
     let mut tell = |_, _| {
-        if !std::mem::replace(&mut is_done, true) {
+        if !is_done && is_time() {
+            is_done = true;
             act();
         }
         Ok(())
@@ -113,6 +128,71 @@ fn segments_begun_beside_a_compaction_keep_their_events() {
     let written = compacted_beside(&store, || one_by_one(&store, &notes(30..60)));
     assert!(written[0] > 2, "{written:?}");
     has(store, &on, [without(notes(0..10), &[4]), notes(30..60)].concat());
+}
+
+/// A store whose dropped events and other events are each several portions of moves.
+fn with_many_moves() -> (Options, EventStore) {
+    let (on, store) = roomy(200);
+    one_by_one(&store, &notes(0..400));
+    (0..400).step_by(4).for_each(|number| delete(&store, &note(number)));
+    (on, store)
+}
+
+/// The index got all moves at once: an append waited 4.8 seconds.
+// Promise: store-compaction.
+#[test]
+fn calls_between_moves_find_each_event_once() {
+    let (on, store) = with_many_moves();
+    let dropped: Vec<u32> = (0..400).step_by(4).collect();
+    let expected = without(notes(0..400), &dropped);
+    compacted_amid_moves(&store, || {
+        let mut by_index = found(&store, r##"{"kinds": [1], "#t": ["note"]}"##);
+        by_index.reverse();
+        assert_eq!(by_index, expected);
+        for event in notes(0..400) {
+            let is_kept = expected.contains(&event);
+            let by_id = found(&store, &format!(r#"{{"ids": ["{}"]}}"#, event.id));
+            assert_eq!(
+                (by_id.len(), store.find(&event.id).unwrap().is_some()),
+                (is_kept.into(), is_kept)
+            );
+        }
+        // A dropped event may come back, to a place that the moves must not take.
+        one_by_one(&store, &[notes(396..397), notes(400..410)].concat());
+        assert!(!store.append(&note(399)).unwrap().is_stored());
+        delete(&store, &note(398));
+    });
+    let expected = [expected, notes(396..397), notes(400..410)].concat();
+    has(store, &on, without(expected, &[398]));
+}
+
+#[test]
+fn reindexing_between_moves_keeps_each_event() {
+    let (on, store) = with_many_moves();
+    let expected = sorted(&store);
+    compacted_amid_moves(&store, || assert_eq!(store.reindex().unwrap(), 300));
+    has(store, &on, expected);
+}
+
+#[test]
+fn crash_between_moves_makes_the_index_again() {
+    let (_place, path) = on_real_disk();
+    let after = path.with_extension("after");
+    let on = Options::new().small(true).segment_bytes(200 * 4096);
+    let store = on.open(&path, Mode::Append).unwrap();
+    one_by_one(&store, &notes(0..400));
+    (0..400).step_by(4).for_each(|number| delete(&store, &note(number)));
+    compacted_amid_moves(&store, || {
+        one_by_one(&store, &notes(400..410));
+        assert_eq!(found(&store, "{}").len(), 310);
+        copy(&path, &after);
+        vouch_for(&after.join(".deedbook/events"));
+    });
+    let store = on.open(&after, Mode::Append).unwrap();
+    assert_eq!(store.opening().indexed, 310);
+    assert_eq!((found(&store, "{}").len(), sorted(&store).len()), (310, 310));
+    notes(401..410).iter().for_each(|event| assert!(store.find(&event.id).unwrap().is_some()));
+    assert!(store.verify(Check::Id).unwrap().ok());
 }
 
 #[test]

@@ -44,9 +44,11 @@ fn large_compaction_keeps_order_and_stops_on_request() {
     let disk = Sim::new();
     let (store, left) = stored(&disk, EVENTS, |number| number % 4 == 0);
     store.close().unwrap();
-    let mut reports = 0;
-    let mut count = |_, _| {
-        reports += 1;
+    // The moves report the same bytes again.
+    let (mut reports, mut copied) = (0, 0);
+    let mut count = |done, _| {
+        reports += u32::from(done > copied);
+        copied = done;
         Ok(())
     };
     let copy = disk.kill();

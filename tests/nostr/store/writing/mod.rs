@@ -1,4 +1,4 @@
-//! Appending, replacing, deleting, importing and compacting.
+//! Appending, replacing, deleting, importing, retaining and compacting.
 
 mod addresses;
 mod beside_compaction;
@@ -7,4 +7,5 @@ mod imports;
 pub mod large_compaction;
 mod lifecycle;
 mod long_work;
+mod retention;
 mod stories;

@@ -9,19 +9,19 @@
 
 use std::path::Path;
 
-use super::files::damaged;
+use super::damaged;
 use crate::error::{Error, ErrorKind, Result};
 use crate::nostr::bytes::format::FORMAT;
 use crate::sidecar::{Note, PRIVATE_MODE, with_sum};
 use crate::storage::{Access, Disk, FileId, Storage, is_own, write_full};
 
-const MADE_NAME: &str = "made-here";
+pub const MADE_NAME: &str = "made-here";
 
 /// Refuse index files made elsewhere; mark an empty directory as made here.
 pub fn check_or_note(dir: &Path) -> Result<()> {
     let fail = |e| Error::io("look at the index", dir, e).of(FORMAT);
     if Disk.list(dir).map_err(fail)?.is_empty() {
-        return note(&dir.join(MADE_NAME)).map_err(fail);
+        return note(dir).map_err(fail);
     }
     match is_made_here(&dir.join(MADE_NAME))? {
         true => Ok(()),
@@ -29,12 +29,14 @@ pub fn check_or_note(dir: &Path) -> Result<()> {
     }
 }
 
-fn note(path: &Path) -> std::io::Result<()> {
-    let file = Disk.create_new(path, PRIVATE_MODE)?;
+/// Mark a directory as made here.
+pub fn note(dir: &Path) -> std::io::Result<()> {
+    let file = Disk.create_new(&dir.join(MADE_NAME), PRIVATE_MODE)?;
     write_full(&*file, with_sum(&lines(file.id()?)).as_bytes(), 0)
 }
 
-fn is_made_here(path: &Path) -> Result<bool> {
+/// Whether this user made the note of an index, on this machine.
+pub fn is_made_here(path: &Path) -> Result<bool> {
     let fail = |e| Error::io("look at the index", path, e).of(FORMAT);
     let note = Note { storage: &Disk, path: path.to_owned(), what: "the note of an index" };
     let noted = match note.load() {
