@@ -112,7 +112,6 @@ IMPORT = re.compile(r"""(?:^|[;"'])\s*(?:from|import) +(test_\w+)""", re.MULTILI
 
 
 def imported(text: str) -> list[str]:
-    """The test files that a file imports."""
     return IMPORT.findall(text)
 
 

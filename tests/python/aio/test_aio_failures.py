@@ -22,9 +22,8 @@ def appends(handle: Handle, log: Any, numbers: range) -> list[asyncio.Future[Any
 
 
 def later_calls(handle: Handle, log: Any) -> list[Any]:
-    *single, many = handle.calls
-    calls = [getattr(log, name)(handle.record(1)) for name in single]
-    return [*calls, getattr(log, many)([handle.record(2)]), log.sync()]
+    calls = [log.append(handle.record(1)), log.commit(handle.record(1))]
+    return [*calls, log.append_many([handle.record(2)]), log.sync()]
 
 
 async def test_a_cancelled_waiter_disturbs_no_other(path: Path, handle: Handle) -> None:

@@ -37,20 +37,6 @@ def test_words_outside_the_domain_are_refused(path: Path, wrong: dict[str, objec
     assert not path.exists()
 
 
-@posix
-def test_new_files_get_file_mode_minus_umask(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        Book.create(tmp_path / "default").close()
-        Book.create(tmp_path / "private", file_mode=0o600).close()
-    finally:
-        os.umask(before)
-    modes = [
-        (tmp_path / name / "book.log").stat().st_mode & 0o777 for name in ("default", "private")
-    ]
-    assert modes == [0o640, 0o600]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
 def test_non_utf8_path_is_returned_unchanged(tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")

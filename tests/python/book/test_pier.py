@@ -52,6 +52,11 @@ def test_the_epochs_are_one_log(zod: Path) -> None:
             assert pier.log_path == str(log_of(zod)) and pier.path == str(path)
             assert (pier.mode, pier.durability) == ("r", "always")
             assert pier.recovery.verdict == "clean"
+            last = pier.epochs[-1]
+        assert (last.number, last.bounds, last.deeds) == (5, (6, 9), 4)
+        assert last.path == str(log_of(zod) / "0i5")
+        assert (last.layout, last.verdict) == ("packed", "clean")
+        assert last.bytes == book_of(zod, 5).stat().st_size
 
 
 def test_deeds_are_found_by_index_slice_and_in(zod: Path) -> None:
@@ -93,18 +98,6 @@ def test_arrow_has_the_deeds_of_every_epoch(zod: Path) -> None:
         assert pyarrow.table(pier).schema == table.schema
         assert span(pier.append_many(pyarrow.array([b"1", b"2"]))) == (1, 3)
         assert list(pier.payloads()) == [b"1", b"2"]
-
-
-def test_epochs_are_plain_values(zod: Path) -> None:
-    with Pier.open(zod) as pier:
-        epochs = pier.epochs
-    assert [epoch.number for epoch in epochs] == [0, 3, 5]
-    assert [epoch.bounds for epoch in epochs] == [(1, 3), (4, 5), (6, 9)]
-    assert [epoch.deeds for epoch in epochs] == [3, 2, 4]
-    last = epochs[-1]
-    assert last.path == str(log_of(zod) / "0i5")
-    assert (last.layout, last.verdict) == ("packed", "clean")
-    assert last.bytes == (log_of(zod) / "0i5" / "book.log").stat().st_size
 
 
 def test_info_shows_the_epochs_as_a_table(zod: Path) -> None:

@@ -68,29 +68,6 @@ def test_io_keeps_the_errno_of_the_system(path: Path) -> None:
     assert "Not a directory" in str(error)
 
 
-@posix
-def test_full_disk_raises_io_error_and_book_continues(path: Path, run_child) -> None:
-    pytest.importorskip("resource")
-    code = """
-import deedbook, errno, functools, resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-book = deedbook.Book.create(sys.argv[1])
-book.append(b"before")
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-batch = functools.partial(book.append_many, atomic=True)
-for append in (lambda jams: book.append(jams[0]), book.append_many, batch):
-    try:
-        append([bytes(2 << 20)])
-    except deedbook.IoError as error:
-        assert type(error) is deedbook.IoError and error.errno == errno.EFBIG, error
-        assert error.durable == "no" and error.filename.endswith("book.log"), error
-        assert error.path == error.filename and error.offset == 46, error.offset
-print(book.append(b"after"), len(book))
-"""
-    assert run_child(code, path).stdout == "2 2\n"
-    assert [deed.jam for deed in Book.open(path)] == [b"before", b"after"]
-
-
 def test_unsupported(make_book) -> None:
     body = struct.pack("<QI", 6, 7) + b"ab"
     deed = struct.pack("<QIxxxx2sIxxxxQ", 6, 7, b"ab", zlib.crc32(body), 6)

@@ -9,7 +9,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deedbook
-from deedbook import ClosedError, Ledger
+from deedbook import Ledger
 from deedbook._core import _not_json
 from deedbook._show.json import JsonLines, why_not_json
 from http_kinds import events
@@ -234,28 +233,6 @@ def test_a_ledger_is_read_backwards_between_positions(tmp_path: Path) -> None:
             forwards = [one.payload for one in ledger.iter(start, stop)]
             assert [one.payload for one in ledger.iter(start, stop, reverse=True)] == forwards[::-1]
         assert [one.payload for one in reversed(ledger[(2, 1) : (10, 1)])] == sent[3:0:-1]
-
-
-@pytest.mark.parametrize("mode", ["a", "r"])
-def test_a_follower_goes_on_into_new_files(tmp_path: Path, mode: str) -> None:
-    writer = Ledger.create(tmp_path / "spool", batch_records=3)
-    wanted = [b"%d" % number for number in range(50)]
-    writer.append_many(wanted[:10])
-    followed = writer if mode == "a" else Ledger.open(tmp_path / "spool")
-    follower = followed.follow(timeout=10)
-    found = [next(follower) for _ in range(10)]
-    thread = threading.Thread(target=lambda: [writer.append(one) for one in wanted[10:]])
-    thread.start()
-    found += [next(follower) for _ in range(40)]
-    thread.join()
-    assert [one.payload for one in found] == wanted
-    assert [one.position for one in found] == sorted(one.position or (0, 0) for one in found)
-    assert [one.payload for one in writer.follow((16, 0), timeout=0.0)] == wanted[48:]
-    followed.close()
-    assert [*follower] == []
-    with pytest.raises(ClosedError):
-        followed.follow()
-    writer.close()
 
 
 VALUES = st.recursive(

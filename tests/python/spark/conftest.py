@@ -11,7 +11,6 @@ class OfSpark(pytest.Module):
     """A module of tests with the marker `spark`; skipped, with a reason, without a package."""
 
     def collect(self) -> Iterable[Any]:
-        """Import the module, if it can be."""
         self.add_marker(pytest.mark.spark)
         for package in ("pyspark", "pyarrow"):
             pytest.importorskip(package, reason=f"{package} is not installed")

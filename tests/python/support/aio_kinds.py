@@ -26,8 +26,6 @@ class Handle:
     # The numbers of the records in a plain handle, and the count of appended records.
     numbers: Callable[[Any], list[int]]
     appended: Callable[[Any], int] = len
-    # The calls that append; the last call takes a list.
-    calls: tuple[str, ...] = ("append", "commit", "append_many")
     record: Callable[[int], Any] = b"%d".__mod__
 
     def make(self, path: Path) -> Any:
@@ -48,7 +46,6 @@ class Handle:
 
     @staticmethod
     def is_durable(plain: Any) -> bool:
-        """Whether all that was appended is on stable storage."""
         report = deedbook.report(plain)
         return 0 in (report.lag_bytes, report.unsynced_records)
 
@@ -84,7 +81,6 @@ HANDLES = LOGS | {
         AsyncLedger,
         numbers_of,
         lambda ledger: ledger.stats().log.records,
-        ("append", "commit", "append_many"),
     ),
     "nostr": Handle(
         "nostr",
@@ -92,7 +88,6 @@ HANDLES = LOGS | {
         AsyncEventStore,
         lambda store: [int(event.content) for event in store],
         lambda store: sum(1 for _ in store),
-        ("append", "commit", "append_many"),
         note,
     ),
 }

@@ -14,7 +14,6 @@ import pytest
 
 from chaos.kills.processes import kill_all
 from deedbook import UnsupportedError
-from log_bytes import flip
 from logs import append_to, make_logs, payloads
 from spark_session import finish, load, require_spark, tuples, write
 
@@ -123,17 +122,6 @@ def test_restarted_connect_stream_copies_records_once(connected: Any, tmp_path: 
         writer = stream.writeStream.format("deedbook").option("log", "wal")
         finish(writer, tmp_path / "checkpoint", tmp_path / "to")
     assert payloads(tmp_path / "to") == RECORDS
-
-
-@pytest.mark.full
-def test_connect_reports_damage_as_error_or_row(connected: Any, tmp_path: Path) -> None:
-    append_to("book", tmp_path / "book", RECORDS)
-    flip(tmp_path / "book" / "book.log", 2000)
-    with pytest.raises(Exception, match=r"book\.log.*byte"):
-        load(connected, tmp_path / "book").collect()
-    found = load(connected, tmp_path / "book", mode="PERMISSIVE", columns="event").collect()
-    bad = [row for row in found if row._corrupt_record is not None]
-    assert len(bad) == 1 and len(found) >= 299
 
 
 def test_each_job_is_refused_by_its_name(connected: Any, tmp_path: Path) -> None:

@@ -352,7 +352,6 @@ def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.full
 def test_a_killed_export_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
-    """In the middle of the batches, the driver, its JVM and the workers are killed."""
     log, table = tmp_path / "log", tmp_path / "table"
     append_to("wal", log, [b"%08d" % n + bytes(1000) for n in range(4000)])
     command = ["spark", "export", log, table, "--format", "delta", "--batch-size", "500k"]

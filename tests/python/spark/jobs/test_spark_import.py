@@ -152,7 +152,6 @@ def test_what_cannot_be_imported_is_refused(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_killed_import_stores_every_event_once(tmp_path: Path, run_spark: Any) -> None:
-    """In the middle of the batches, the driver, its JVM and the workers are killed."""
     source, store = tmp_path / "in", tmp_path / "store"
     expected: list[bytes] = []
     for number in range(6):

@@ -398,7 +398,6 @@ def test_line_numbers_trust_the_files_suffix(tmp_path: Path) -> None:
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path: Path, run_spark: Any) -> None:
-    """In the middle of the batches, the driver, its JVM and the workers are killed."""
     source, log = tmp_path / "in", tmp_path / "events"
     expected: list[bytes] = []
     for number in range(6):

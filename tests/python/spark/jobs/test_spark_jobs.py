@@ -278,7 +278,6 @@ def test_compaction_killed_while_storing_its_plan_restarts(tmp_path: Path) -> No
 def test_a_killed_compaction_goes_on_where_it_was(
     tmp_path: Path, kind: str, run_spark: Any
 ) -> None:
-    """The driver, its JVM and the workers are killed as soon as the first log has its name."""
     (tmp_path / "small").mkdir()
     for number in range(8):
         path = tmp_path / "small" / f"s{number}"

@@ -160,7 +160,6 @@ def test_migrated_book_has_the_requested_layout(spark: Any, tmp_path: Path, kind
 
 @pytest.mark.full
 def test_killed_pier_migration_resumes(tmp_path: Path, run_spark: Any) -> None:
-    """The driver, its JVM and the workers are killed when the first epoch has its name."""
     # Many small epochs give the kill as much time as few large ones, for less data.
     epochs, events = 8, 5000
     source, dest = pier_of(tmp_path, epochs, events, 1000), tmp_path / "dest"

@@ -187,20 +187,6 @@ def test_every_record_is_read_once_whatever_the_segments(spark: Any, log: Path) 
     )
 
 
-def test_a_dropped_prefix_and_a_directory_of_logs(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    for name in ("a", "b"):
-        with Wal.create(tmp_path / "logs" / name, segment_bytes=4096) as wal:
-            lsns = [wal.append(b"%s %d" % (name.encode(), i)) for i in range(2000)]
-            wal.sync()
-            wal.truncate_before(lsns[1500])
-    frame = load(spark, tmp_path / "logs", columns="lsn,path")
-    assert frame.count() == 1000 and frame.agg({"lsn": "min"}).head()[0] == lsns[1500]
-    single = tmp_path / "one.wal"
-    append_to("wal", single, [b"x", b"y"], single_file=True)
-    assert [bytes(row.payload) for row in load(spark, single).collect()] == [b"x", b"y"]
-
-
 def test_a_start_that_was_dropped_is_an_error(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "log"
     with Wal.create(path, segment_bytes=4096) as wal:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from deedbook import EventStore, InvalidArgumentError, MissingError, UnsupportedError
+from deedbook import EventStore, InvalidArgumentError, MissingError
 from deedbook.spark import _doc
 from deedbook.spark._logs.book import BOOK
 from deedbook.spark._options.option_table import OPTIONS
@@ -246,14 +246,6 @@ def test_paths_without_a_log_are_named(tmp_path: Path) -> None:
             find_logs([str(given)], books_at)
         assert reason in str(caught.value) and str(given) in str(caught.value)
         assert caught.value.path == str(given)
-
-
-def test_epoch_in_lmdb_is_refused_not_passed_over(tmp_path: Path) -> None:
-    write_book(tmp_path / "0i60", [b"x"], first=61)
-    (tmp_path / "0i0").mkdir()
-    (tmp_path / "0i0" / "data.mdb").write_bytes(b"")
-    with pytest.raises(UnsupportedError, match="LMDB"):
-        find_logs([str(tmp_path)], books_at)
 
 
 def test_pickles_are_small(tmp_path: Path) -> None:
