@@ -1,4 +1,4 @@
-"""Fixtures: a path for a book, books made byte by byte, child processes.
+"""Fixtures: a path for a log, child processes, senders, Spark.
 
 Also the choice of tests in a tier, and the check of skips in runs that require all tests.
 """
@@ -22,12 +22,9 @@ from browser import Browser, browser
 from endpoint import Endpoint
 from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
-from log_bytes import packed as book_bytes
 from places import ROOT
 from spark_session import Ran, local_session, run_here
 
-Packed = Callable[..., bytes]
-MakeBook = Callable[..., Path]
 RunChild = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -113,42 +110,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture
-def packed() -> Packed:
-    """The bytes of a packed log with these payloads: `packed(jams, first=1)`.
-
-    A record takes 24 bytes and its payload; the first record begins at byte 16.
-    """
-    return book_bytes
-
-
-@pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A path for a log; no file is there yet."""
     return tmp_path / "log"
-
-
-@pytest.fixture
-def make_book(tmp_path: Path) -> MakeBook:
-    """Write a log's bytes and return its directory: `make_book(log, name="log")`."""
-
-    def make(log: bytes, name: str = "log") -> Path:
-        directory = tmp_path / name
-        directory.mkdir()
-        (directory / "book.log").write_bytes(log)
-        return directory
-
-    return make
-
-
-@pytest.fixture
-def damaged() -> bytes:
-    """The bytes of a packed log of "one", "two", "three": record 2 has a wrong payload byte.
-
-    Record 2 begins at byte 43 and record 3 at byte 70.
-    """
-    log = bytearray(book_bytes([b"one", b"two", b"three"]))
-    log[43 + 12] ^= 1
-    return bytes(log)
 
 
 @pytest.fixture

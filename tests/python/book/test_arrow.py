@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from deedbook import Book, Deed, InvalidArgumentError
+from log_bytes import make_book, packed
 from logs import span
 
 pa = pytest.importorskip("pyarrow")
@@ -29,11 +30,11 @@ def empty(tmp_path: Path) -> Iterator[Book]:
 
 
 @pytest.fixture
-def damaged(make_book, packed) -> Path:
+def damaged(tmp_path: Path) -> Path:
     """Record 40001 of 50000 has a wrong payload byte, at byte 1120016 of the file."""
     log = bytearray(packed([b"deed"] * 50_000))
     log[16 + 28 * 40_000 + 12] ^= 1
-    return make_book(bytes(log), "damaged")
+    return make_book(tmp_path / "damaged", bytes(log))
 
 
 SCHEMA = pa.schema(

@@ -7,12 +7,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import deedbook as package
+from log_bytes import make_book, packed
 from logs import append_to, snapshot
 from places import DATA
 from shell import command, complaint, deedbook, environment, json_lines, ok, outputs, payloads
@@ -27,12 +28,6 @@ TORN = GOOD[:-5]
 MIDCORRUPT = GOOD[:53] + b"\x8e" + GOOD[54:]
 
 COMMANDS = ("info", "cat", "append", "verify", "repair", "salvage", "demo")
-
-
-def make_book(path: Path, log: bytes) -> Path:
-    path.mkdir()
-    (path / "book.log").write_bytes(log)
-    return path
 
 
 @pytest.fixture
@@ -220,9 +215,7 @@ def test_cat_of_a_large_payload_is_complete(path: Path) -> None:
     assert ok("cat", path, "--raw") == payload + b"\n"
 
 
-def test_append_creates_a_book_with_each_lines_bytes(
-    tmp_path: Path, packed: Callable[..., bytes]
-) -> None:
+def test_append_creates_a_book_with_each_lines_bytes(tmp_path: Path) -> None:
     book = tmp_path / "book"
     lines = ['{"a": "ü😀"}', ' [1, 2.50, 1e400, "\\ud800"] ', "1" * 5000, "null\r", '"last"']
     done = deedbook("append", book, stdin="\n".join(lines).encode())
@@ -317,9 +310,7 @@ def test_a_line_over_the_limit_is_refused(tmp_path: Path, line: bytes) -> None:
     ok(*args, stdin=b"x" * 1_000 + b"\n")
 
 
-def test_append_reports_truncating_the_tail_of_torn_logs(
-    tmp_path: Path, packed: Callable[..., bytes]
-) -> None:
+def test_append_reports_truncating_the_tail_of_torn_logs(tmp_path: Path) -> None:
     book = make_book(tmp_path / "book", TORN)
     done = deedbook("append", book, stdin=b"3\n")
     assert done.returncode == 0
@@ -362,9 +353,7 @@ def test_resume_does_not_count_bad_lines(tmp_path: Path) -> None:
     assert payloads(book) == [b"1", b"2", b"3"]
 
 
-def test_salvage_with_keep_numbers_puts_stubs_for_losses(
-    tmp_path: Path, packed: Callable[..., bytes]
-) -> None:
+def test_salvage_with_keep_numbers_puts_stubs_for_losses(tmp_path: Path) -> None:
     book, wal = tmp_path / "book", tmp_path / "wal"
     raw = bytearray(packed([b"x" * 30] * 10))
     for number in (4, 5, 8):
@@ -503,9 +492,7 @@ def test_a_closed_standard_input_is_one_line(tmp_path: Path) -> None:
 
 
 @posix
-def test_closed_descriptors_never_become_the_log(
-    tmp_path: Path, packed: Callable[..., bytes]
-) -> None:
+def test_closed_descriptors_never_become_the_log(tmp_path: Path) -> None:
     """Otherwise a message of the native core to descriptor 2 could end up in the log."""
     book = tmp_path / "book"
     file = tmp_path / "lines"

@@ -11,9 +11,14 @@ import pytest
 
 import deedbook
 from deedbook import AlreadyExistsError, Book, ClosedError, CorruptError, Error, IoError
+from log_bytes import make_book, packed
 from this_process import held
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+
+# Record 2 of three has a wrong payload byte. It begins at byte 43, and record 3 at byte 70.
+DAMAGED = bytearray(packed([b"one", b"two", b"three"]))
+DAMAGED[43 + 12] ^= 1
 
 
 def caught(expected: type[Error], call) -> Error:
@@ -68,24 +73,24 @@ def test_io_keeps_the_errno_of_the_system(path: Path) -> None:
     assert "Not a directory" in str(error)
 
 
-def test_unsupported(make_book) -> None:
+def test_unsupported(path: Path) -> None:
     body = struct.pack("<QI", 6, 7) + b"ab"
     deed = struct.pack("<QIxxxx2sIxxxxQ", 6, 7, b"ab", zlib.crc32(body), 6)
-    path = make_book(struct.pack("<IIQ", 0x424F4F4B, 1, 1) + deed)
+    make_book(path, struct.pack("<IIQ", 0x424F4F4B, 1, 1) + deed)
     assert [deed.jam for deed in Book.open(path)] == [b"ab"]
     error = caught(deedbook.UnsupportedError, lambda: Book.open(path, "a"))
     assert error.path == str(path / "book.log")
 
 
-def test_corrupt(make_book, damaged) -> None:
-    path = make_book(damaged)
+def test_corrupt(path: Path) -> None:
+    make_book(path, DAMAGED)
     error = caught(CorruptError, lambda: list(Book.open(path)))
     assert (error.path, error.offset) == (str(path / "book.log"), 43)
     assert error.next_intact == 70 and error.durable is None
     assert "checksum" in error.reason and error.reason in str(error)
 
 
-def test_lost_records(path: Path, packed) -> None:
+def test_lost_records(path: Path) -> None:
     with Book.create(path) as book:
         book.append_many([b"one", b"two"])
     (path / "book.log").write_bytes(packed([b"one"]))
@@ -152,8 +157,8 @@ def test_errors_name_the_log_and_what_is_durable(path: Path, expected, call, dur
         assert (error.errno, error.filename) == (errno.EEXIST, error.path)
 
 
-def test_a_file_of_others_and_a_wrong_argument(make_book) -> None:
-    path = make_book(b"something else, of more than 16 bytes")
+def test_a_file_of_others_and_a_wrong_argument(path: Path) -> None:
+    make_book(path, b"something else, of more than 16 bytes")
     error = caught(deedbook.NotALogError, lambda: Book.open(path))
     assert error.path == str(path / "book.log") and "magic" in str(error)
     assert caught(deedbook.InvalidArgumentError, lambda: Book.open(path, "w")).path is None
@@ -167,8 +172,8 @@ def test_errors_without_a_place_still_have_the_attributes() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_no_error_leaves_a_file_open(path: Path, make_book, damaged) -> None:
-    damaged = make_book(damaged + b"torn", "damaged")
+def test_no_error_leaves_a_file_open(path: Path) -> None:
+    damaged = make_book(path.parent / "damaged", DAMAGED + b"torn")
     for _ in range(20):
         for call in (
             lambda: Book.open(path),

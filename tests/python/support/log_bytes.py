@@ -18,10 +18,15 @@ def packed(jams: Iterable[bytes], first: int = 1) -> bytes:
     return b"".join(parts)
 
 
+def make_book(path: Path, log: bytes) -> Path:
+    path.mkdir(parents=True)
+    (path / "book.log").write_bytes(log)
+    return path
+
+
 def write_book(path: Path, jams: Sequence[bytes], first: int = 1) -> Path:
     """A book made from the specification alone, without Deedbook's own writer and its mark."""
-    path.mkdir(parents=True)
-    (path / "book.log").write_bytes(packed(jams, first if jams else 0))
+    make_book(path, packed(jams, first if jams else 0))
     (path / "meta.bin").write_bytes(bytes(256))
     return path
 
