@@ -1,8 +1,6 @@
 //! Following a log that another process writes.
 
-use deedbook::Batch;
-use deedbook::book::BookFormat;
-use deedbook::book::{Book, Options};
+use deedbook::book::Options;
 
 use crate::support::common;
 use crate::support::prelude::*;

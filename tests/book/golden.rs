@@ -1,6 +1,6 @@
 //! The golden files of the layout `packed`: written byte for byte, and read. `slots.rs` has the others.
 
-use deedbook::book::{Book, Meta, Options};
+use deedbook::book::Options;
 
 use crate::support::common;
 use crate::support::prelude::*;
@@ -29,7 +29,6 @@ fn assert_same(found: &Path, expected: &Path) {
     }
 }
 
-/// Written deed by deed and in one batch.
 fn writes(vectors: &Path) {
     for (name, epoch, count) in WRITTEN {
         let events = &golden_events()[..count];
@@ -100,13 +99,6 @@ fn the_whole_golden_set_is_written_and_read() {
     for name in ["uip-packed-torn", "uip-packed-midcorrupt"] {
         assert_same(&golden.join(name), &data(name));
     }
-}
-
-#[test]
-fn the_test_encoder_matches_the_golden_files() {
-    let events = golden_events();
-    assert_eq!(fs::read(data("uip-packed-5/book.log")).unwrap(), log(1, &events));
-    assert_eq!(fs::read(data("uip-packed-epoch100/book.log")).unwrap(), log(101, &events[..3]));
 }
 
 #[test]

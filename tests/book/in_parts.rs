@@ -5,7 +5,6 @@ use std::io::{Cursor, Read};
 
 use deedbook::book;
 use deedbook::book::Layout;
-use deedbook::wal::Wal;
 
 use crate::support::formats::book::{BOOK, SLOTS};
 use crate::support::formats::subject::{Log, refused};
@@ -24,7 +23,6 @@ fn open(format: &dyn Format, path: &Path, mode: Mode) -> Box<dyn Log> {
     format.open(&At::disk(path), mode, MANUAL).unwrap()
 }
 
-/// The names and bytes of the record files.
 fn records_in(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let is_log = |path: &PathBuf| path.is_file() && !path.ends_with("LOCK");
@@ -168,7 +166,6 @@ fn stated(text: &str) -> String {
     text[from..].split(" (").next().unwrap().to_string()
 }
 
-/// A reader keeps its payload while the writer appends.
 #[test]
 fn appends_do_not_disturb_a_payload_reader() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,6 @@
 //! Lengths, numbers and sizes at their limits, and headers of every kind.
 
-use deedbook::Batch;
-use deedbook::book::BookFormat;
-use deedbook::book::{Book, Options};
+use deedbook::book::Options;
 
 use crate::support::common;
 use crate::support::formats::range;

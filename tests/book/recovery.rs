@@ -1,10 +1,9 @@
 //! Wrong sidecars, and the modes of recovery.
 
-use deedbook::book::{Meta, Options};
-use deedbook::report::MarkUse;
+use deedbook::book::Options;
 
 use crate::support::common;
-use crate::support::formats::specimen::{DIR as BOOK, Files};
+use crate::support::formats::specimen::DIR as BOOK;
 use crate::support::prelude::*;
 use common::*;
 

@@ -1,8 +1,6 @@
 //! Bugs that were found and fixed. Each test opens with its story.
 
-use deedbook::Batch;
-use deedbook::book::BookFormat;
-use deedbook::book::{Book, Options};
+use deedbook::book::Options;
 
 use crate::limits::{BOOK, with_log as bare};
 use crate::support::common;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use deedbook::{Result, book, ledger, wal};
+use deedbook::{book, ledger, wal};
 
 use crate::support::crashes::cuts;
 use crate::support::formats::book::BOOK;
@@ -161,7 +161,6 @@ fn closing_that_failed_fails_again() {
         disk.inject(Fault::once(1, What::Error(io::ErrorKind::Other)).of(Call::Sync));
         assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Io, "{kind:?}");
         assert_eq!(log.close().unwrap_err().kind(), ErrorKind::Poisoned, "{kind:?}");
-        // The lock is free.
         disk.heal();
         kind.open(Arc::new(disk));
     }
@@ -245,7 +244,6 @@ fn closing_a_poisoned_log_waits_for_running_appends() {
             closing.join().unwrap();
             appending.join().unwrap();
             assert_eq!(log.append(b"late").unwrap_err().kind(), ErrorKind::Closed, "{kind:?}");
-            // Another writer goes on.
             let next = kind.open(Arc::new(disk.clone()));
             next.append(b"next").unwrap();
             next.sync().unwrap();

@@ -60,7 +60,6 @@ fn one_of<'a>(
     (&saved[at], &known[at])
 }
 
-/// Changes one thing, as fuzzers do.
 fn vary(input: &mut Vec<u8>, random: &mut Random, known: &[Vec<u8>]) {
     let place = |random: &mut Random| random.below(input.len() as u64 + 1) as usize;
     let (a, b) = (place(random), place(random));

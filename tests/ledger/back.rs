@@ -1,6 +1,5 @@
 //! Ledgers read backwards: the same records with the same numbers, the newest file first.
 
-use deedbook::OnCorrupt;
 use deedbook::ledger::Contents;
 
 use crate::prelude::*;

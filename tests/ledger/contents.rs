@@ -1,6 +1,5 @@
 //! Discovery of the ledgers at a path.
 
-use deedbook::Result;
 use deedbook::ledger::{LedgerConfig, LedgerFile, Removable, bases, is_ledger_file};
 
 use crate::prelude::*;
@@ -10,7 +9,6 @@ fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     write_file(memory, &Path::new(DIR).join(name), bytes);
 }
 
-/// The bases that discovery reports for the given files.
 fn found(files: &[(&str, &[u8])]) -> Vec<String> {
     let (memory, options) = memory();
     memory.create_dir(Path::new(DIR)).unwrap();

@@ -1,7 +1,5 @@
 //! Power cuts and process crashes at every storage call of every short history, on the simulated disk.
 
-use std::io::ErrorKind as Io;
-
 use crate::prelude::*;
 use crate::support::crashes::{
     Counts, Crash, Explorer, Plan, World, all_after, by_chance, choices, worst,
@@ -11,7 +9,6 @@ use crate::support::ledger::oracle::{Known, Run, options, recover};
 const STEPS: &str = "abmsfxrzw";
 const DURABILITIES: [&str; 5] = ["none", "rotate", "always", "bytes:300", "manual"];
 
-/// A ledger on each disk that a crash leaves.
 struct Ledger;
 
 impl World for Ledger {
@@ -69,7 +66,6 @@ fn every_short_history_survives_every_crash() {
             }
         }
     }
-    // Longer random histories, each crashed in the last step.
     let seed = report::number("DEEDBOOK_SEED", 1);
     for number in 0..report::number("DEEDBOOK_LEDGER_HISTORIES", 150) {
         let chance = mix(seed ^ mix(number));

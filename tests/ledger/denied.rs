@@ -1,10 +1,6 @@
 //! Files that a store may not open, such as another user's in a shared directory. The promises for the store's own
 //! records hold, and all other work goes on.
 
-use std::io::{self, ErrorKind as Io};
-
-use deedbook::ledger::WhenFull;
-
 use crate::prelude::*;
 use crate::support::around::{Around, Between};
 use crate::support::crashes::worst;
@@ -49,7 +45,6 @@ impl Shared {
         on(self.storage.clone()).durability(Durability::None).open(small(DIR, 100)).unwrap()
     }
 
-    /// The events after a power cut that leaves as little as possible.
     fn after_a_power_cut(&self) -> Vec<Vec<u8>> {
         drain(&on(worst(&self.disk)).open(small(DIR, 100)).unwrap())
     }

@@ -1,10 +1,6 @@
 //! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can fail and stay
 //! honest.
 
-use std::io::ErrorKind as Io;
-
-use deedbook::ledger::WhenFull;
-
 use crate::prelude::*;
 use crate::support::crashes::choices;
 use crate::support::harness::faulty::{HONEST, expect_typed};
@@ -14,14 +10,12 @@ const SCRIPTS: [&str; 3] = ["abasmafaxmbsz", "mmfxabrfxaas", "bbbsbfxbrz"];
 const DURABILITIES: [&str; 3] = ["none", "rotate", "always"];
 const STATES: u64 = 6;
 
-/// A store on a disk of its own.
 fn on_a_disk(durability: Durability) -> (Sim, LedgerStore) {
     let disk = Sim::new();
     let ledger = options(&disk, durability).open(small(DIR, 100_000)).unwrap();
     (disk, ledger)
 }
 
-/// The counts of a run.
 #[derive(Default)]
 struct Met {
     fired: u64,
@@ -53,7 +47,6 @@ fn run(script: &str, durability: Durability, fault: Fault, met: &mut Met) -> Res
             _ => met.unknown += 1,
         }
         if error.kind() == ErrorKind::Poisoned || run.store().ledger.is_none() {
-            // Close and open again, as a user would.
             run.store().ledger = None;
             if let Err(error) = run.open() {
                 expect_typed(&error)?;

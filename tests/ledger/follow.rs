@@ -1,6 +1,5 @@
 //! Following a ledger: each record once, through files, writers and senders; a file gone unread is an error.
 
-use deedbook::Result;
 use deedbook::ledger::{Follow, Position};
 
 use crate::prelude::*;
@@ -12,7 +11,6 @@ fn follow(options: &Options, start: Option<(u32, u64)>) -> Follow {
     options.contents(DIR, Some(BASE)).unwrap().follow(start).unwrap()
 }
 
-/// The records there are, by file and number.
 fn rest(follow: &mut Follow) -> Vec<((u32, u64), Vec<u8>)> {
     let next = || follow.next(Duration::from_millis(120)).unwrap();
     std::iter::from_fn(next)

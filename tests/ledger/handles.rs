@@ -1,8 +1,6 @@
 //! Several handles on one directory, and several threads on one handle.
 #![cfg(unix)]
 
-use deedbook::storage::LockAttempt;
-
 use crate::prelude::*;
 use crate::support::common::hooked::{Event, Hooked};
 
@@ -23,7 +21,6 @@ fn fetch_skips_files_that_others_write_or_lease() {
     assert_eq!(fetch_all(&one).len(), 2);
     one.close().unwrap();
     let one = open();
-    // Through another path to the same directory, too.
     let by_link = dir.path().join("link");
     std::os::unix::fs::symlink(dir.path(), &by_link).unwrap();
     let three = LedgerStore::new(small(&by_link, 1000)).unwrap();
@@ -34,7 +31,6 @@ fn fetch_skips_files_that_others_write_or_lease() {
     assert_eq!(fetch_all(&three).last().unwrap(), &(3, events(5..6, 0)));
 }
 
-/// Eight threads on two handles append, and a third handle sends: each event once.
 // Promise: ledger-several.
 #[test]
 fn threads_append_and_send_each_event_once() {
@@ -91,7 +87,6 @@ fn threads_append_and_send_each_event_once() {
     }
 }
 
-/// A store holds the directory for a moment: others wait and do not fail.
 #[test]
 fn a_directory_held_by_another_is_waited_for() {
     let (memory, ledger) = in_memory(1000);
@@ -123,7 +118,6 @@ fn bases_in_one_directory_are_separate_ledgers() {
     assert_eq!(a.base_filename(), "a");
 }
 
-/// The ledger ignores a symbolic link, a directory and a FIFO with the name of a file.
 // Promise: ledger-odd-files.
 #[test]
 fn what_is_no_regular_file_is_left_alone() {

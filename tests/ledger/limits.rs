@@ -1,8 +1,6 @@
 //! The limit of all files together.
 
-use std::io::{ErrorKind as Io, Read};
-
-use deedbook::ledger::WhenFull;
+use std::io::Read;
 
 use crate::prelude::*;
 
@@ -40,7 +38,6 @@ fn full_ledger_rejects_appends_and_keeps_its_events() {
         "three alone, two at once"
     );
     assert_eq!(stats.dropped_files, 0);
-    // A sender removes a file: there is room again.
     let fetched = ledger.fetch(Some(1), None).unwrap().unwrap();
     ledger.remove(&fetched.removable.unwrap()).unwrap();
     ledger.append_many(events(31..35, 0)).unwrap();
@@ -67,7 +64,6 @@ fn full_ledger_drops_and_counts_the_oldest_events() {
     assert_eq!(stats.dropped_records, first, "every event that is missing was counted");
     assert_eq!((stats.dropped_bytes, stats.dropped_files), (32 * first, first / 4));
     assert_eq!((stats.records, stats.rejected_records), (500, 0));
-    // Indexes go on.
     assert_eq!(u64::from(fetch_all(&ledger)[0].0), first / 4);
 }
 

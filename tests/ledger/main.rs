@@ -30,9 +30,8 @@ mod repair;
 mod rotation;
 mod transient;
 
-/// Names that nearly every test here uses.
 mod prelude {
-    pub use deedbook::ledger::{LedgerStore, Options};
+    pub use deedbook::ledger::{LedgerStore, Options, WhenFull};
 
     pub use crate::support::ledger::spool::*;
     pub use crate::support::prelude::*;

@@ -1,7 +1,6 @@
 //! Migration of DirectoryStore files: whole, torn and damaged files, after any interruption. `tests/interop` does the
 //! same with the crate that writes the files.
 
-use deedbook::Result;
 use deedbook::ledger::{FileMigration, LedgerConfig, Migration};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -26,7 +25,6 @@ fn run(options: &Options) -> Result<Vec<FileMigration>> {
     Migration::new(OLD, BASE).run(config(), options, |_, _| Ok(()))
 }
 
-/// The events in the ledger, as text.
 fn events(options: &Options) -> Vec<String> {
     let ledger = options.open(config()).unwrap();
     let text = |payload: Vec<u8>| String::from_utf8(payload).unwrap();
@@ -40,10 +38,6 @@ fn migrated(name: &str, bytes: impl AsRef<[u8]>) -> (FileMigration, Vec<String>,
     let mut reports = run(&options).unwrap();
     assert_eq!(reports.len(), 1);
     (reports.remove(0), events(&options), memory)
-}
-
-fn quarantined(storage: &dyn Storage) -> BTreeMap<String, Vec<u8>> {
-    listing(storage, &Path::new(DIR).join(".deedbook/quarantine"))
 }
 
 fn batch(events: &[&str]) -> String {

@@ -8,7 +8,6 @@ fn path_of(index: u32) -> PathBuf {
     Path::new(DIR).join(format!("{index}-{BASE}"))
 }
 
-/// The size of a file.
 fn len_of(memory: &Memory, index: u32) -> u64 {
     memory.open(&path_of(index), Access::Read).unwrap().len().unwrap()
 }
@@ -42,7 +41,6 @@ fn creation_gives_up_after_a_thousand_taken_names() {
             assert!(error.message().contains(message), "{error}");
             assert_eq!(error.path(), Some(Path::new(DIR)));
         }
-        // The next append looks at the directory again.
         ledger.append(&event(0, 0)).unwrap();
         assert_eq!(len_of(&memory, names), 32);
     }

@@ -13,7 +13,6 @@ const FIRST: &str = "DEEDBOOK_FIRST";
 const NUMBERS_EACH: u64 = 100_000;
 const DURABILITIES: [&str; 4] = ["none", "rotate", "always", "interval:3"];
 
-/// Run this test binary again, in a role.
 fn start(role: &str, place: &Path, first: u64) -> Child {
     in_role("processes::child", role, place).env(FIRST, first.to_string()).spawn().unwrap()
 }

@@ -17,7 +17,6 @@ fn file(memory: &Memory) -> Box<dyn deedbook::storage::File> {
 }
 
 proptest! {
-    /// Reading in pieces, from any place to any place, is reading a slice of bytes.
     #[test]
     fn reader_matches_a_cursor_over_its_bytes(
         count in 1u64..40,

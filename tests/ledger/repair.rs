@@ -1,6 +1,5 @@
 //! Repairing a ledger where it lies: torn ends, damage inside files, leases, crashes.
 
-use deedbook::Result;
 use deedbook::ledger::FileInfo;
 use deedbook::report::RepairReport;
 
@@ -13,10 +12,6 @@ const FORCED: Repair = Repair { force: true, ..ACCEPTING };
 
 fn repair(options: &Options, how: Repair) -> Result<Vec<(FileInfo, RepairReport)>> {
     options.repair(DIR, BASE, how)
-}
-
-fn quarantine(storage: &dyn Storage) -> BTreeMap<String, Vec<u8>> {
-    listing(storage, &Path::new(DIR).join(".deedbook/quarantine"))
 }
 
 fn bytes_of(storage: &dyn Storage, index: u32) -> Vec<u8> {
@@ -50,7 +45,7 @@ fn a_torn_end_is_saved_and_cut() {
         assert_eq!((done[0].1.records, done[0].1.damages.is_empty()), (2, true));
         assert_eq!(bytes_of(&memory, 1), bytes[..end], "cut at {cut}");
         assert!(is_whole(&options), "cut at {cut}");
-        let saved: Vec<_> = quarantine(&memory).into_values().collect();
+        let saved: Vec<_> = quarantined(&memory).into_values().collect();
         let wanted = if end < cut && bytes[end..cut].iter().any(|byte| *byte != 0) { 1 } else { 0 };
         assert_eq!(saved.len(), wanted, "cut at {cut}");
         assert!(saved.iter().all(|saved| *saved == bytes[end..cut]), "cut at {cut}");
@@ -73,7 +68,10 @@ fn an_accepted_loss_removes_damage_inside_a_file() {
         let left = repair(&options, Repair { force: true, ..PLAIN }).unwrap().remove(0).1;
         assert_eq!(left.mended, is_torn, "bit {bit}: {left:?}");
         if !is_torn {
-            assert!(bytes_of(&memory, 3) == damaged && quarantine(&memory).is_empty(), "bit {bit}");
+            assert!(
+                bytes_of(&memory, 3) == damaged && quarantined(&memory).is_empty(),
+                "bit {bit}"
+            );
             if planned.cut_records > 0 {
                 ambiguous += 1;
                 refused(repair(&options, ACCEPTING), ErrorKind::Corrupt);
@@ -83,7 +81,7 @@ fn an_accepted_loss_removes_damage_inside_a_file() {
             assert_eq!((done.records, done.mended), (planned.records, true), "bit {bit}");
             let kept = options.contents(DIR, Some(BASE)).unwrap().quarantined().unwrap();
             assert_eq!(Some(&kept[0]), done.saved.first(), "bit {bit}");
-            assert_eq!(quarantine(&memory).get("3-events"), Some(&damaged), "bit {bit}");
+            assert_eq!(quarantined(&memory).get("3-events"), Some(&damaged), "bit {bit}");
         }
         assert!(is_whole(&options), "bit {bit}");
         // One record is lost, and perhaps the next record, if the damaged length reaches over it.
@@ -113,7 +111,7 @@ fn only_force_drops_uncertain_records() {
     let done = repair(&options, FORCED).unwrap().remove(0).1;
     assert_eq!((done.records, done.cut_records), (2, 2));
     assert_eq!(bytes_of(&memory, 0), file_of(&events(0..2, 0)));
-    assert_eq!(quarantine(&memory).get("0-events"), Some(&bytes));
+    assert_eq!(quarantined(&memory).get("0-events"), Some(&bytes));
 }
 
 #[test]
@@ -172,7 +170,7 @@ fn a_repair_that_crashes_anywhere_loses_nothing() {
                 let choice = if seed == 0 { crashes.nth(0) } else { crashes.sample(mix(seed)) };
                 let disk = crashes.build(&choice);
                 let found = bytes_of(&disk, 0);
-                let is_kept = quarantine(&disk).into_values().any(|kept| kept == wanted);
+                let is_kept = quarantined(&disk).into_values().any(|kept| kept == wanted);
                 let is_cut = found == repaired || (is_torn && found.starts_with(&repaired));
                 let stayed = found == damaged;
                 assert!(stayed || (is_cut && is_kept), "call {number}, {choice:?}");

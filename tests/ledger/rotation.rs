@@ -1,11 +1,9 @@
 //! When files begin and end, and the names of files.
 
-use deedbook::Batch;
 use deedbook::ledger::{LedgerFormat, Position};
 
 use crate::prelude::*;
 
-/// Sizes of the files by name.
 fn sizes(storage: &dyn Storage) -> Vec<(String, usize)> {
     let files = listing(storage, Path::new(DIR)).into_iter();
     files.map(|(name, bytes)| (name, bytes.len())).collect()

@@ -37,12 +37,10 @@ impl Disk {
         self.sim.inject(fault.of(Call::Sync));
     }
 
-    /// The next sync of data panics.
     pub fn panic_in_sync(&self) {
         self.points.panics.store(true, Ordering::SeqCst);
     }
 
-    /// The disk after a kill of the process at this moment.
     pub fn after_kill(&self) -> Self {
         Self { sim: self.sim.kill(), points: Points::default() }
     }

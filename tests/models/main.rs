@@ -78,7 +78,6 @@ impl Kind {
     }
 }
 
-/// The results of some threads with the log.
 fn in_threads<T: Send + 'static>(
     count: u8,
     (log, disk): (&Arc<dyn Log>, &Disk),
@@ -109,7 +108,6 @@ fn a_commit_that_returned_survives_a_power_cut() {
     });
 }
 
-/// Synced records stay, while other threads append and sync.
 // Promise: slots-threads.
 #[test]
 fn synced_records_survive_concurrent_appends() {
@@ -168,7 +166,6 @@ fn a_sync_that_fails_once_fails_every_waiter() {
     });
 }
 
-/// The leader panics in the sync: the waiting threads wake with an error.
 #[test]
 fn a_leader_that_panics_wakes_the_others() {
     check(|_, disk, log| {

@@ -1,17 +1,11 @@
 //! Hostile lengths never make the library reserve more memory than there are bytes to read.
-//!
-//! A binary of its own, because it counts every allocation of the process; one test, because tests
-//! share the count.
 #![allow(unsafe_code, dead_code)]
 
 use std::io::{Seek, SeekFrom, Write};
 
-use deedbook::book::Book;
-
-use crate::counting;
+use crate::counting::peak_of;
 use crate::support::formats::{book, framing, subject, wal};
 use crate::support::prelude::*;
-use counting::peak_of;
 use framing::{Framing, crc32};
 use subject::{At, Format, How, Log, MANUAL};
 
@@ -84,7 +78,6 @@ struct Hostile<'a> {
 }
 
 impl Hostile<'_> {
-    /// Handles the log, and counts the reserved memory.
     fn check(&self, dir: &Path) {
         let Self { format, name, how, len, parts, mark } = *self;
         fs::create_dir_all(dir).unwrap();

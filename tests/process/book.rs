@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus};
 
-use deedbook::book::{Book, Layout, Options};
+use deedbook::book::{Layout, Options};
 
 use crate::support::prelude::*;
 use crate::support::{common, report};
@@ -23,7 +23,6 @@ fn event(number: u64) -> Event {
 /// The layout of a log, and the layout's prefix in a role.
 const LAYOUTS: [(Layout, &str); 2] = [(Layout::Packed, ""), (Layout::Slots, "slots+")];
 
-/// Splits a role into layout and rest.
 fn layout_of(role: &str) -> (Layout, &str) {
     let rest = role.strip_prefix("slots+");
     (if rest.is_some() { Layout::Slots } else { Layout::Packed }, rest.unwrap_or(role))
@@ -108,7 +107,6 @@ fn a_killed_writer_loses_no_acknowledged_event() {
     report::write("kill", &json);
 }
 
-/// The counts of many killed writers.
 struct Killed {
     cycles: u64,
     /// Killed before the first event.
@@ -208,7 +206,6 @@ fn report(layout: Layout, path: &Path) {
     }
 }
 
-/// A new log in a layout.
 fn created(layout: Layout) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::new().layout(layout);
@@ -216,7 +213,6 @@ fn created(layout: Layout) -> tempfile::TempDir {
     dir
 }
 
-/// The highest number in the lines that begin with a word.
 fn highest(lines: &[String], word: &str) -> u64 {
     let numbers = lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
     numbers.max().unwrap_or(0)

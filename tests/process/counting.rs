@@ -1,5 +1,4 @@
-//! Counts what the process has reserved; for a test binary of its own with one test, because tests
-//! share the count.
+//! Counts what the process has reserved. Each test needs a process of its own, because tests share the count.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -56,8 +55,6 @@ pub fn peak_of(work: impl FnOnce()) -> u64 {
     (PEAK.load(Ordering::Relaxed) - before) as u64
 }
 
-/// How often `work` asked for memory.
-#[allow(dead_code)] // not in every binary
 pub fn allocations_of(work: impl FnOnce()) -> usize {
     let before = CALLS.load(Ordering::Relaxed);
     work();

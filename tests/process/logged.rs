@@ -2,15 +2,11 @@
 //! could not be stored, dropped segments. Each process has a single logger, hence a separate
 //! binary; each test reads the lines about its own path.
 
-#![allow(dead_code)]
-
 use std::sync::Once;
 
 use deedbook::book::Options;
 use deedbook::ledger;
 use deedbook::nostr::{Batches, Check, EventStore, Events, Filter, Include};
-use deedbook::report::Damage;
-use deedbook::wal::segment_name;
 use log::Level;
 
 use crate::support::common;
@@ -72,14 +68,12 @@ fn lines(at: &At) -> Vec<(Level, String)> {
     mine
 }
 
-/// The only line about a log since the last call, a warning.
 fn only_warning(at: &At) -> String {
     let mut logged = lines(at);
     assert!(logged.len() == 1 && logged[0].0 == Level::Warn, "{logged:?}");
     logged.remove(0).1
 }
 
-/// The logged line for an error of reading.
 fn line_of(walk: &Walk) -> (Level, String) {
     (Level::Warn, format!("damage met: {}", walk.error.as_ref().unwrap()))
 }

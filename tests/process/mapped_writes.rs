@@ -1,7 +1,7 @@
 //! The real disk: stores through a map, disks without a map, and files beyond 4 GiB.
 #![cfg(target_os = "linux")]
 
-use deedbook::book::{Book, Options};
+use deedbook::book::Options;
 
 use crate::support::common;
 use crate::support::prelude::*;

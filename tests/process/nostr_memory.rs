@@ -1,14 +1,10 @@
 //! A walk over a segment allocates nothing for a record, and no length in a file reserves memory.
-//!
-//! A binary of its own, because it counts every allocation of the process; one test, because tests
-//! share the count.
 
 use deedbook::engine::nostr::{Found, Segment, encode};
 use deedbook::nostr::{Event, Flags, Id};
 
-use crate::counting;
+use crate::counting::{allocations_of, peak_of};
 use crate::support::prelude::*;
-use counting::{allocations_of, peak_of};
 
 const PATH: &str = "/data.0.seg";
 const RECORDS: u32 = 20_000;

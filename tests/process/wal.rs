@@ -5,8 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 
-use deedbook::wal::{Layout, Lsn, Options, Wal};
-use tempfile::TempDir;
+use deedbook::wal::{Layout, Options};
 
 use crate::support::common::{in_role, role};
 use crate::support::prelude::*;

@@ -53,7 +53,6 @@ pub trait World {
     }
 }
 
-/// How much is tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub seed: u64,
@@ -74,7 +73,6 @@ impl Plan {
     }
 }
 
-/// The numbers of crashes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub histories: u64,
@@ -141,7 +139,6 @@ impl Explorer {
         }
     }
 
-    /// The counts as JSON, with the failures.
     pub fn json(&self) -> String {
         let counts = self.counts.json();
         let counts = counts.trim_end_matches('}');

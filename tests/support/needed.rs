@@ -17,7 +17,6 @@ const LATER_EVERY: usize = 3;
 /// The options of the log, the call at which a first process died, and the steps.
 pub type History = (&'static str, Option<(Call, u64)>, &'static str);
 
-/// A history in the making.
 pub trait Run: Sized + 'static {
     /// The facts that decide which records a reader may find.
     type Known: Clone;
@@ -32,7 +31,6 @@ pub trait Run: Sized + 'static {
     /// The name of a file in the list.
     fn kind(path: &Path) -> String;
     fn known(&self) -> Self::Known;
-    /// The known facts during a step.
     fn during(before: &Self::Known, after: &Self::Known) -> Self::Known;
     /// Open the log after a power cut, judge it, append.
     fn recover(&self, disk: &Sim, known: &Self::Known) -> Result<(), String>;

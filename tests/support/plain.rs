@@ -30,7 +30,6 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     checksum(&TABLE, bytes)
 }
 
-/// CRC-32C.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table(0x82F6_3B78);
     checksum(&TABLE, bytes)

@@ -1,17 +1,23 @@
 //! Names that nearly every test uses.
 
 pub use std::collections::{BTreeMap, BTreeSet};
+pub use std::io::ErrorKind as Io;
 pub use std::path::{Path, PathBuf};
 pub use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub use std::sync::{Arc, Mutex};
 pub use std::time::{Duration, Instant};
 pub use std::{fs, io};
 
-pub use deedbook::jobs::{Part, Transaction, TransactionId};
-pub use deedbook::report::{Repair, Verdict};
+pub use deedbook::book::pier::Pier;
+pub use deedbook::book::{Book, BookFormat, Meta};
+pub use deedbook::jobs::{Bookmark, Part, Reach, Split, Transaction, TransactionId};
+pub use deedbook::report::{Damage, MarkUse, Repair, Verdict, VerifyReport};
 pub use deedbook::storage::sim::{Call, Fault, Sim, What};
-pub use deedbook::storage::{Access, Disk, File, Memory, Storage};
-pub use deedbook::{Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Recovery, Retention};
+pub use deedbook::storage::{Access, Disk, File, LockAttempt, Memory, Storage};
+pub use deedbook::wal::{Lsn, Wal, WalFormat, segment_name};
+pub use deedbook::{Batch, Durability, Durable, Error, ErrorKind, Mode, OnCorrupt, Recovery};
+pub use deedbook::{Result, Retention};
+pub use tempfile::TempDir;
 
 pub use super::common::{read_file, write_file};
 pub use super::formats::framing::Framing;

@@ -1,10 +1,8 @@
 //! The texts met, and the lines of the snapshot.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use deedbook::report::Damage;
-use deedbook::{Error, Result};
+use crate::support::prelude::*;
 
 /// An error, or a damage of a report.
 #[derive(Debug)]
@@ -110,14 +108,12 @@ fn shape(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A situation in which calls fail.
 pub struct Situation<'a> {
     texts: &'a mut Texts,
     name: String,
 }
 
 impl Situation<'_> {
-    /// Note the error of a call.
     #[track_caller]
     pub fn refused<T>(&mut self, call: &str, result: Result<T>) -> &mut Self {
         match result {

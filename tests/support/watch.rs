@@ -1,14 +1,8 @@
 //! A storage that reports calls to a test. The test may delay the calls.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use deedbook::storage::sim::Call;
-use deedbook::storage::{File, Storage};
-
 use super::around::{Around, Between};
+
+use crate::support::prelude::*;
 
 /// A call that was made or follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +14,7 @@ pub enum Seen {
     /// The number of bytes read.
     Read(usize),
     Synced,
-    /// A sync follows.
     Syncing,
-    /// A sync failed.
     NotSynced,
 }
 

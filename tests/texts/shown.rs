@@ -2,14 +2,10 @@
 
 use std::fmt::Debug;
 
-use deedbook::Result;
-use deedbook::book::Book;
-use deedbook::book::pier::Pier;
 use deedbook::ledger::{LedgerConfig, LedgerStore};
 use deedbook::nostr::{EventStore, Include};
-use deedbook::wal::Wal;
-use deedbook::{ErrorKind, OnCorrupt};
 
+use crate::support::prelude::*;
 use crate::support::store::events::note;
 
 /// The `{:?}` of a handle: a line with its path, without its contents.

@@ -2,8 +2,6 @@
 //! Each damage has one of three outcomes: the log keeps all acknowledged records; opening for write is refused and
 //! changes nothing; or reading reports the damage.
 
-use deedbook::Result;
-
 use super::*;
 use crate::support::formats::wal::{ANY, SINGLE, TINY};
 

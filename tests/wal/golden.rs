@@ -104,7 +104,6 @@ fn a_prefix_truncated_log_needs_the_segment_size() {
         let wal = options.open(&path, Mode::Append).unwrap();
         assert_eq!((wal.head().unwrap(), wal.end().unwrap()), (Lsn(329), Lsn(341)));
         wal.close().unwrap();
-        // From now on it is known.
         assert_eq!(read(&path, &Options::default()).len(), 1);
     }
 }

@@ -20,9 +20,7 @@ mod segment_sizes;
 mod tools;
 mod truncation;
 
-use deedbook::storage::LockAttempt;
-use deedbook::wal::{Cut, Dropped, HEAD_NAME, Layout, Lsn, Options, Wal, segment_name};
-use tempfile::TempDir;
+use deedbook::wal::{Cut, Dropped, HEAD_NAME, Layout, Options};
 
 use support::common::{crc32, snapshot};
 use support::formats::wal::{head_marker, read_all};
@@ -30,4 +28,4 @@ use support::harness::files::{cut, damage};
 use support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};
 use support::harness::{ACKNOWLEDGED, ALWAYS, Record, judge, states, views, worst};
 use support::prelude::*;
-use tools::{at_every_call, found, segments, synced};
+use tools::{at_every_call, found, of_size, segments, synced};

@@ -1,13 +1,7 @@
 //! The places of logs: a second writer is refused, repairs keep removed bytes, and no log acknowledges records before
 //! they are on disk.
 
-use deedbook::book::Book;
-
 use super::*;
-
-fn of_size(segment_bytes: u64) -> Options {
-    Options::new().layout(Layout::Segmented { segment_bytes })
-}
 
 fn on(storage: impl Storage + 'static, segment_bytes: u64) -> Options {
     of_size(segment_bytes).storage(Arc::new(storage))

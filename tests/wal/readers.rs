@@ -9,7 +9,6 @@ const LAYOUTS: [Layout; 3] = [
     Layout::Segmented { segment_bytes: 1 << 20 },
 ];
 
-/// A writer and a reader of the same records.
 fn pair(dir: &TempDir, layout: Layout, records: u64) -> (Wal, Wal, Vec<Lsn>) {
     let options = Options::new().layout(layout);
     let writer = options.open(dir.path().join("log"), Mode::Create).unwrap();
@@ -25,7 +24,6 @@ fn payloads(wal: &Wal) -> Vec<u64> {
     wal.iter(..).unwrap().map(|record| number(record.unwrap().payload)).collect()
 }
 
-/// Each call reports the cut, and never damage.
 // Promise: wal-beside.
 #[test]
 fn a_reader_reports_a_truncated_end() {
@@ -61,7 +59,6 @@ fn a_reader_reports_a_truncated_end() {
     }
 }
 
-/// The reader reads the remaining records, with a refresh or without, and reports the dropped records.
 // Promise: wal-beside.
 #[test]
 fn a_reader_continues_after_a_dropped_prefix() {
@@ -85,7 +82,6 @@ fn a_reader_continues_after_a_dropped_prefix() {
             let error = reader.read(lsns[3]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::OutOfRange, "{error}");
             assert!(error.to_string().contains("was dropped"), "{error}");
-            // New records are also followed.
             writer.append(&200u64.to_le_bytes()).unwrap();
             assert_eq!(reader.refresh().unwrap(), writer.end().unwrap());
             assert_eq!(payloads(&reader), (150..201).collect::<Vec<_>>());

@@ -91,7 +91,6 @@ fn a_truncation_on_a_full_disk_poisons_nothing() {
         drop(wal);
         let wal = SEGMENTS.wal(&disk, MANUAL).unwrap();
         assert_eq!(wal.len().unwrap(), 6);
-        // With room again, the truncation succeeds.
         wal.truncate_before(lsns[2]).unwrap();
         wal.truncate_from(lsns[4]).unwrap();
         assert_eq!(wal.len().unwrap(), 2);

@@ -2,9 +2,6 @@
 
 use std::sync::atomic::AtomicI64;
 
-use deedbook::Batch;
-use deedbook::wal::WalFormat;
-
 use super::*;
 
 fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Options {
@@ -61,7 +58,6 @@ fn opening_a_large_log_reads_few_bytes() {
     assert!(read_by[2] < read_by[0] + 1024 && read_by[3] < read_by[1] + 1024, "{read_by:?}");
 }
 
-/// Opening reads the unsynced tail, however long the log before it.
 #[test]
 fn opening_a_crashed_log_reads_the_unsynced_tail() {
     for records in [100, 20_000] {

@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn of_size(segment_bytes: u64) -> Options {
-    Options::new().layout(Layout::Segmented { segment_bytes })
-}
-
 /// Segments of 600 bytes: 33 records of 100 bytes, then the payloads `more`. Records before byte `head` are dropped.
 fn dropped(more: &[&[u8]], head: u64) -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();
@@ -100,7 +96,6 @@ fn a_size_guessed_from_torn_segments_removes_nothing() {
                     let error = Wal::open(&path).unwrap_err();
                     assert!(error.to_string().contains("segment_bytes"), "{torn}: {error}");
                 }
-                // With the right size, all records are there.
                 assert_eq!(of_size(600).open(&path, Mode::Read).unwrap().len().unwrap(), 2);
             }
         }

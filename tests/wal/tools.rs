@@ -3,7 +3,6 @@
 use super::*;
 use crate::support::formats::wal::segments_in;
 
-/// A synced log of `count` records of `len` bytes.
 pub fn synced(subject: &WalSubject, how: How, count: u64, len: usize) -> (Sim, Wal, Vec<Lsn>) {
     let disk = Sim::new();
     let wal = subject.wal(&disk, how).unwrap();
@@ -12,13 +11,16 @@ pub fn synced(subject: &WalSubject, how: How, count: u64, len: usize) -> (Sim, W
     (disk, wal, lsns)
 }
 
+pub fn of_size(segment_bytes: u64) -> Options {
+    Options::new().layout(Layout::Segmented { segment_bytes })
+}
+
 /// The records that an opening for write finds.
 pub fn found(subject: &WalSubject, disk: &Sim) -> Vec<Record> {
     let wal = subject.wal(disk, MANUAL).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
     read_all(&wal).unwrap()
 }
 
-/// Numbers of the segments, the lowest first.
 pub fn segments(disk: &Sim) -> Vec<u64> {
     segments_in(disk, Path::new("/log"))
 }

@@ -3,15 +3,12 @@
 use std::io::ErrorKind::{Other, StorageFull};
 use std::sync::atomic::Ordering::Relaxed;
 
-use deedbook::report::MarkUse;
-
 use super::*;
 use crate::support::formats::wal::SEGMENTS as LONG_SEGMENTS;
 
 /// Segments with room for blocks of the index, each of 66 records of 1,000 bytes.
 const LARGE: WalSubject = WalSubject::segments(&LONG_SEGMENTS);
 
-/// A file next to the log.
 fn beside(subject: &WalSubject, name: &str) -> PathBuf {
     subject.sidecar().join(name)
 }

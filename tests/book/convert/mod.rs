@@ -2,10 +2,7 @@
 
 mod place;
 
-use std::io::ErrorKind as Io;
-
-use deedbook::Result;
-use deedbook::book::{Layout, Meta, Options};
+use deedbook::book::{Layout, Options};
 
 use crate::support::common;
 use crate::support::common::flips;
@@ -174,7 +171,6 @@ fn converting_damage_leaves_nothing_and_names_salvage() {
             // An existing directory is empty, as before.
             let left = disk.list(Path::new(target)).ok();
             assert_eq!(left, (target == TARGET).then(Vec::new), "{from:?} to {to:?}");
-            // With the damage repaired, a new attempt succeeds.
             bytes[at] ^= 1;
             write_file(&disk, &log, &bytes);
             assert_eq!(converted(&disk, target, to).unwrap(), 40);
@@ -257,7 +253,6 @@ fn conversion_progress_counts_source_bytes_in_both_passes() {
     }
 }
 
-/// An error of the caller's progress function also ends the conversion.
 #[test]
 fn a_conversion_that_is_interrupted_leaves_nothing() {
     let disk = begun(Layout::Packed);
@@ -267,7 +262,6 @@ fn a_conversion_that_is_interrupted_leaves_nothing() {
     assert!(!disk.is_dir(Path::new(TARGET)));
 }
 
-/// The report counts the bytes of a torn source that the copy lacks.
 #[test]
 fn a_conversion_report_has_the_omitted_torn_bytes() {
     for from in [Layout::Packed, Layout::Slots] {

@@ -1,6 +1,6 @@
 //! Files at the target of a conversion: from an earlier attempt, from another book, or from another program.
 
-use deedbook::book::{Layout, Meta};
+use deedbook::book::Layout;
 
 use crate::convert::{SOURCE, STATES, TARGET, begun, converted, events, is_there, log_of, on};
 use crate::support::common::refused;
@@ -48,7 +48,6 @@ fn a_copy_ignores_metadata_of_a_killed_conversion() {
     assert!(tried > 0);
 }
 
-/// Metadata, or the files that we keep next to a log, may belong to another book: a conversion overwrites nothing.
 #[test]
 fn a_conversion_overwrites_no_part_of_another_book() {
     for (name, is_dir) in [("meta.bin", false), (".deedbook", true), ("book.log", false)] {

@@ -1,9 +1,5 @@
 //! A pier's own metadata, which stays in LMDB, and the copy in the last epoch.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use deedbook::book::pier::Pier;
-
 use crate::lmdb::support::*;
 
 /// The golden pier as books, its log, and its last epoch.
@@ -44,13 +40,11 @@ fn saving_pier_metadata_updates_lmdb_and_the_copy() {
     pier.save_meta(&Meta { who: saved.who, ..life(256) }).unwrap();
     assert_eq!(pier.meta().unwrap(), saved);
     assert_eq!((top_of(&dest), copy_of(&last)), (saved, saved));
-    // Nothing else of the environment changed.
     let after = contents(&dest.join(".urb/log"));
     let keys = |values: &[(Vec<u8>, Vec<u8>)]| {
         values.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };
     assert_eq!(keys(&after), keys(&before));
-    // A roll copies the metadata to the new epoch.
     let rolled = pier.roll().unwrap();
     pier.save_meta(&Meta { fake: Some(false), ..life(3) }).unwrap();
     let saved = Meta { fake: Some(false), life: Some(3), ..saved };
@@ -130,7 +124,6 @@ fn the_last_epochs_metadata_replaces_a_missing_environment() {
     assert_eq!(pier.meta().unwrap(), life(7));
 }
 
-/// A copy must not replace an unreadable environment.
 // Promise: pier-metadata.
 #[test]
 fn an_unreadable_environment_is_not_a_missing_environment() {

@@ -1,26 +1,20 @@
 //! Environments made by LMDB itself, and the golden ones.
 
 pub use std::cell::RefCell;
-pub use std::collections::BTreeMap;
-pub use std::fs;
 pub use std::ops::RangeInclusive;
 pub use std::os::unix::fs::PermissionsExt;
-pub use std::path::{Path, PathBuf};
-pub use std::sync::Arc;
 
+pub use deedbook::book;
+pub use deedbook::book::Layout;
 pub use deedbook::book::lmdb::{Environment, Options, Report};
-pub use deedbook::book::{Book, Layout, Meta};
-use deedbook::storage::Disk;
-pub use deedbook::{Error, ErrorKind, Result};
-pub use deedbook::{Mode, book};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
-pub use tempfile::TempDir;
 
 pub use crate::support::common::flips::flips;
 pub use crate::support::common::lmdb_pages::make;
 use crate::support::common::snapshot;
 pub use crate::support::common::watched::Watched;
+pub use crate::support::prelude::*;
 use crate::support::store::events::copy;
 
 pub type Event = (u32, Vec<u8>);
@@ -95,7 +89,6 @@ pub fn deeds(path: &Path) -> Vec<(u64, Event)> {
     deeds.map(|deed| (deed.event.unwrap(), (deed.mug, deed.jam))).collect()
 }
 
-/// Every file below a directory, with its bytes.
 pub fn tree(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     snapshot(&Disk, dir)
 }

@@ -1,14 +1,9 @@
 //! Process crashes, power cuts and failing calls at every step of a roll, on the simulated disk.
 
 use std::cell::RefCell;
-use std::io::ErrorKind as Io;
-
-use deedbook::book::pier::Pier;
-use deedbook::book::{Layout, Meta, Options};
 
 use crate::pier::support::*;
 use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts};
-use crate::support::prelude::*;
 
 /// States tried per power cut.
 const STATES: u64 = 400;
@@ -79,7 +74,6 @@ fn judge(image: &Sim, known: &Known, crash: Crash) -> Vec<u64> {
     found
 }
 
-/// A pier on each disk that a crash leaves, and the epochs found there.
 #[derive(Default)]
 struct Crashed {
     found: RefCell<BTreeSet<Vec<u64>>>,
@@ -104,7 +98,6 @@ impl World for Crashed {
     }
 }
 
-/// Kill the process, and cut the power, at each moment.
 fn crash(moments: &[(Sim, &Known)]) -> (Counts, BTreeSet<Vec<u64>>) {
     let (mut explorer, crashed) = (Explorer::default(), Crashed::default());
     explorer.explore("roll", &crashed, moments, &Plan::of(STATES));
@@ -127,7 +120,6 @@ fn a_crashed_roll_is_all_or_nothing() {
         found.extend(seen);
         moments += counts.moments;
         states += counts.states;
-        // After the roll returns, the epoch and all events before it are durable.
         let after = Known { layout, durable: last, tried: last, epochs: vec![vec![0, last]] };
         states += crash(&[(disk.kill(), &after)]).0.states;
     }
@@ -170,7 +162,6 @@ fn appending_makes_a_dead_writers_epoch_durable() {
     assert!(gone_on > 0);
 }
 
-/// Each call of a roll fails once: the handle continues or is closed, and the pier loses no appended event.
 // Promise: pier-roll.
 #[test]
 fn a_failed_call_in_a_roll_loses_nothing() {

@@ -1,9 +1,6 @@
 //! Damage in several epochs of a pier at once, in header, middle and tail: every reader gives one answer.
 
-use deedbook::book::Book;
-
 use crate::pier::support::*;
-use crate::support::prelude::*;
 
 type Change = fn(&mut Vec<u8>);
 

@@ -1,16 +1,11 @@
 //! Damage of a pier: the newest epoch is repaired in place, and a salvage copies the rest under its numbers.
 
-use deedbook::book::Meta;
-use deedbook::book::pier::Pier;
-
 use crate::pier::support::*;
-use crate::support::prelude::*;
 
 const NOTHING: Repair = Repair { force: false, dry_run: false, accept_loss: false };
 const DRY_RUN: Repair = Repair { dry_run: true, ..NOTHING };
 const ALL: Repair = Repair { force: true, accept_loss: true, ..NOTHING };
 
-/// Change the log of an epoch.
 fn damage(disk: &Sim, number: u64, change: impl Fn(&mut Vec<u8>)) {
     let path = epoch(number).join("book.log");
     let mut log = read_file(disk, &path);

@@ -1,7 +1,5 @@
 //! Piers: epochs in order, read as one log, refusals, and rolls that survive crashes.
 
-#![allow(dead_code)]
-
 mod crash;
 mod grid;
 mod mend;

@@ -2,8 +2,7 @@
 
 use std::ffi::OsStr;
 
-use deedbook::book::pier::Pier;
-use deedbook::book::{Meta, Options};
+use deedbook::book::Options;
 
 use crate::pier::support::{LOG, PIER, jam, options};
 use crate::support::needed::{self, History, unlike};
@@ -21,7 +20,6 @@ const HISTORIES: &[History] = &[
     ("always", Some((Call::Rename, 1)), "a"),
 ];
 
-/// A pier in the making.
 struct Run {
     options: Options,
     pier: Option<Pier>,

@@ -1,7 +1,6 @@
 //! Directories that are piers, and directories that are refused.
 
 use crate::pier::support::*;
-use crate::support::prelude::*;
 
 fn refused(disk: &Sim) -> Error {
     let [reading, writing] =
@@ -64,15 +63,6 @@ fn what_a_closed_pier_refuses_is_not_durable() {
     for error in [pier.append(1, b"x").unwrap_err(), book.append(1, b"x").unwrap_err()] {
         assert_eq!((error.kind(), error.durable()), (ErrorKind::Closed, Some(Durable::No)));
     }
-}
-
-#[test]
-fn other_names_are_no_epochs() {
-    let disk = epochs(&[(0, 3)]);
-    for name in ["0i03", "0i", "0i+3", "0ix", "1i3", "0i3.tmp", "0i99999999999999999999"] {
-        disk.create_dir(&Path::new(LOG).join(name)).unwrap();
-    }
-    assert_eq!(numbers(&reading(&disk)), [0]);
 }
 
 // Promise: pier-gaps.

@@ -1,16 +1,11 @@
 //! Large transactions: each part becomes an epoch; a crash at any step leaves none of them or all.
 
 use std::cell::RefCell;
-use std::io::ErrorKind as Io;
 
-use deedbook::Result;
-use deedbook::book::pier::Pier;
-use deedbook::book::{Layout, Options};
 use deedbook::jobs::Committed;
 
 use crate::pier::support::*;
 use crate::support::crashes::images;
-use crate::support::prelude::*;
 
 /// States tried per power cut.
 const STATES: u64 = 60;
@@ -93,7 +88,6 @@ fn each_part_becomes_an_epoch_by_partition_order() {
         assert_eq!(read_file(&disk, &epoch(number).join("epoc.txt")), b"3");
         assert_eq!(read_file(&disk, &epoch(number).join("vere.txt")), b"3.5");
     }
-    // The last new epoch takes appends, and more epochs may follow.
     append(&pier, LAST + 1..=LAST + 1);
     assert_eq!(pier.roll().unwrap(), LAST + 1);
     for event in 1..=LAST + 1 {
@@ -256,7 +250,6 @@ fn a_crash_during_publishing_is_all_or_nothing() {
     });
     assert!(counts.moments > 130 && counts.states > 1000 && counts.second > 1000, "{counts:?}");
     assert_eq!(found.into_inner(), BTreeSet::from([false, true]));
-    // After the call returns, the commit is durable.
     assert!(images(&disk, STATES).iter().all(judge));
 }
 
@@ -273,7 +266,6 @@ fn a_published_commit_is_durable_with_any_options() {
     }
 }
 
-/// Each call of a commit fails once: the handle continues or is closed. No event is lost or doubled.
 #[test]
 fn a_failed_call_during_publishing_loses_nothing() {
     let (mut failed, mut went_on, mut closed) = (0, 0, 0);

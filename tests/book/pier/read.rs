@@ -1,10 +1,7 @@
 //! Reading across epochs, in both directions, live.
 
-use deedbook::book::Book;
-
 use crate::pier::support::*;
 use crate::support::formats::range;
-use crate::support::prelude::*;
 
 const NOT_LONG: Duration = Duration::from_millis(1);
 

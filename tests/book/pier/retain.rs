@@ -1,14 +1,9 @@
 //! Dropping the first epochs: the rules, the consumers, and crashes, power cuts and failing calls at every step.
 
-use std::io::ErrorKind as Io;
 use std::time::SystemTime;
-
-use deedbook::book::Options;
-use deedbook::book::pier::Pier;
 
 use crate::pier::support::*;
 use crate::support::crashes;
-use crate::support::prelude::*;
 
 const NONE: [u64; 0] = [];
 const CONSUMED: fn() -> Retention = || Retention::new().consumed(true);
@@ -36,7 +31,6 @@ fn pier_retention_drops_only_allowed_whole_epochs() {
     assert_eq!(dropped(pier.retain(&Retention::new())), NONE, "no rules");
     let kept: u64 = sizes[1..].iter().sum();
     assert_eq!(dropped(pier.retain(&most(kept + 1))), NONE);
-    // A reader asks, and changes nothing.
     let reader = reading(&disk);
     assert_eq!(reader.retain(&most(0)).unwrap_err().kind(), ErrorKind::ReadOnly);
     let would = reader.retainable(&most(kept)).unwrap();
@@ -47,7 +41,6 @@ fn pier_retention_drops_only_allowed_whole_epochs() {
     assert_eq!((numbers(&pier), epoch.bytes), (vec![3, 5, 9], sizes[0]));
     assert_eq!((pier.epoch().unwrap(), pier.bounds().unwrap()), (3, Some(4..=10)));
     assert_eq!(pier.read(3).unwrap_err().kind(), ErrorKind::OutOfRange);
-    // The last epoch stays, and takes appends.
     assert_eq!(dropped(pier.retain(&most(0))), [3, 5]);
     append(&pier, 11..=12);
     assert_eq!(all(&pier), [10, 11, 12]);
@@ -136,7 +129,6 @@ fn retention_by_age_counts_from_an_epochs_end() {
     age(2, SystemTime::now() + 2 * hour);
     age(3, SystemTime::now() - 2 * hour);
     assert_eq!(dropped(pier.retain(&old)), [0, 1], "the future is not old");
-    // The retention leaves no other files.
     let mut names = Disk.list(&path.join(".urb/log")).unwrap();
     names.sort();
     assert_eq!(names, [".deedbook", "0i2", "0i3", "0i4"]);
@@ -268,7 +260,6 @@ fn verify_skips_epochs_dropped_during_the_check() {
     assert_eq!((checked, seen.0), (vec![0, 9], seen.1));
 }
 
-/// Each call fails once: the handle continues or is closed, and the events have no gap.
 #[test]
 fn a_failed_call_during_retention_leaves_no_gap() {
     let (mut failed, mut closed) = (0, 0);

@@ -2,13 +2,7 @@
 
 use std::sync::Barrier;
 
-use deedbook::Batch;
-use deedbook::book::BookFormat;
-use deedbook::book::pier::Pier;
-use deedbook::book::{Layout, Meta, Options};
-
 use crate::pier::support::*;
-use crate::support::prelude::*;
 
 #[test]
 fn a_new_epoch_inherits_metadata_and_texts() {
@@ -28,7 +22,6 @@ fn a_new_epoch_inherits_metadata_and_texts() {
     assert_eq!(read_file(&disk, &epoch(2).join("meta.bin")), bytes);
     assert_eq!(read_file(&disk, &epoch(2).join("vere.txt")), b"3.5");
     assert_eq!(read_file(&disk, &epoch(2).join("epoc.txt")), b"3");
-    // The new epoch is also a book of its own.
     drop(pier);
     let book = options(&disk).open(epoch(2), Mode::Append).unwrap();
     assert_eq!((book.epoch().unwrap(), book.append(0, b"").unwrap()), (2, 3));
@@ -128,7 +121,6 @@ fn one_pier_has_one_writer_whatever_its_epoch() {
     let pier = appending(&disk);
     pier.roll().unwrap();
     refused(options(&disk).open_pier(PIER, Mode::Append), ErrorKind::Locked);
-    // The epoch is locked like any book.
     refused(options(&disk).open(epoch(9), Mode::Append), ErrorKind::Locked);
     // The files next to the epochs may always be deleted, even the lock.
     disk.remove(&Path::new(LOG).join(".deedbook/lock")).unwrap();

@@ -1,12 +1,11 @@
 //! Piers to be opened and broken.
 
-use deedbook::book::pier::{Epoch, Pier};
-use deedbook::book::{Layout, Options};
+use deedbook::book::pier::Epoch;
+pub use deedbook::book::{Layout, Options};
 
 pub use crate::support::common::refused;
-
 use crate::support::crashes::{self, Counts};
-use crate::support::prelude::*;
+pub use crate::support::prelude::*;
 
 pub const PIER: &str = "/zod";
 pub const COPY: &str = "/copy";
@@ -28,7 +27,6 @@ pub fn reading(disk: &Sim) -> Pier {
     options(disk).open_pier(PIER, Mode::Read).unwrap()
 }
 
-/// The payload of an event.
 pub fn jam(event: u64) -> Vec<u8> {
     format!("event {event}").repeat(1 + event as usize % 3).into_bytes()
 }
@@ -100,7 +98,6 @@ pub fn numbers(pier: &Pier) -> Vec<u64> {
     pier.epochs().unwrap().iter().map(|epoch| epoch.number).collect()
 }
 
-/// The numbers of dropped epochs.
 pub fn dropped(epochs: deedbook::Result<Vec<Epoch>>) -> Vec<u64> {
     epochs.unwrap().iter().map(|epoch| epoch.number).collect()
 }

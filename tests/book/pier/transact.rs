@@ -1,11 +1,6 @@
 //! Transactions of a pier: the last epoch takes them, and a roll forgets none.
 
-use deedbook::book::Layout;
-use deedbook::book::pier::Pier;
-use deedbook::jobs::{Committed, Part, Transaction, TransactionId};
-use deedbook::storage::Storage;
-use deedbook::storage::sim::Sim;
-use deedbook::{ErrorKind, Mode, Result, Retention};
+use deedbook::jobs::Committed;
 
 use crate::pier::support::*;
 use crate::support::crashes::recorded_images;

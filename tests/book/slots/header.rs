@@ -49,7 +49,6 @@ fn unsynced_appends_change_one_slot_until_a_sync() {
     book.append(2, b"two").unwrap();
     assert_eq!(slot(0), first);
     assert_ne!(slot(4096), second);
-    // Another process finds the same.
     assert_eq!(events_of(&path).len(), 2);
     book.sync().unwrap();
     let second = slot(4096);

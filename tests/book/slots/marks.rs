@@ -1,10 +1,7 @@
 //! The mark next to the header: a commit that never returned, an exchanged log, a tail of zeros; and the places that
 //! `verify` names.
 
-use deedbook::report::MarkUse;
-
 use crate::slots::support::*;
-use crate::support::common::{read_file, write_file};
 
 const LOG: &str = "/0i0/book.log";
 
@@ -99,7 +96,6 @@ fn a_mark_never_replaces_the_batch_checksum() {
         drop(book);
         let before = 3 - *batches.last().unwrap() as u64;
         let mut log = read_file(&disk, Path::new(LOG));
-        // A byte of the last jam.
         let byte = log.len() - 10;
         log[byte] ^= 1;
         write_file(&disk, Path::new(LOG), &log);

@@ -1,7 +1,5 @@
 //! The layout `slots`: the golden files byte for byte, what its header decides, what a mark adds.
 
-#![allow(dead_code)]
-
 mod damage;
 mod golden;
 mod header;

@@ -71,7 +71,6 @@ fn save(log: &mut Vec<u8>, events: &[Event]) {
     log[at..at + 48].copy_from_slice(&next.bytes());
 }
 
-/// The files of the reference, batch by batch.
 // Promise: slots-reference.
 #[test]
 fn the_model_writes_what_the_reference_wrote() {

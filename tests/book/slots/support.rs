@@ -1,22 +1,13 @@
 //! Logs in the layout `slots` to be written, cut and damaged.
 
-pub use std::fs;
-pub use std::path::{Path, PathBuf};
-pub use std::sync::Arc;
-
-pub use deedbook::Mode;
-pub use deedbook::book::{Book, Layout, Options};
-pub use deedbook::report::Verdict;
-pub use deedbook::storage::sim::{Call, Fault, Sim, What};
-pub use deedbook::{Durability, ErrorKind};
+pub use deedbook::book::{Layout, Options};
 
 pub use crate::support::common::{
     Event, FORCED, check, contents, data, golden, golden_events, read_all, read_past_damage,
     refused,
 };
-use crate::support::formats::framing::Framing;
+pub use crate::support::prelude::*;
 
-/// The start of the first deed.
 pub const DEEDS_AT: usize = 8192;
 
 pub fn options() -> Options {

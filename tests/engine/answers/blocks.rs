@@ -29,7 +29,6 @@ fn readers_ignore_records_inside_a_long_payload() {
     }
 }
 
-/// Repeats the matrix over a log with blocks in its index.
 #[test]
 fn readers_agree_about_damage_in_an_indexed_log() {
     for format in LARGE {

@@ -1,7 +1,6 @@
 //! A writer cuts the end of a log between two reads of a reader.
 
-use deedbook::Result;
-use deedbook::wal::{Layout, Lsn, Options, Wal};
+use deedbook::wal::{Layout, Options};
 
 use super::*;
 use crate::support::common::hooked::{Event, Hooked};

@@ -1,7 +1,5 @@
 //! A damaged log has one answer, whichever way it is read; and the wrong answers that were found.
 
-#![allow(dead_code)]
-
 mod blocks;
 mod cut_under_readers;
 mod drift;
@@ -25,12 +23,10 @@ use crate::support::judge::tally::{all_passed, attempt};
 use crate::support::judge::{judge, judge_files};
 use crate::support::prelude::*;
 
-/// Every format that the suites run for.
 const FORMATS: [&dyn Format; 3] = [&BOOK, &SINGLE, &TINY];
 /// The same for logs of many megabytes.
 const LARGE: [&dyn Format; 3] = [&BOOK, &SINGLE, &wal::SEGMENTS];
 
-/// The first bytes of the records.
 fn places(records: &[Record]) -> Vec<usize> {
     records.iter().map(|record| record.offset as usize).collect()
 }

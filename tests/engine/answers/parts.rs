@@ -1,8 +1,6 @@
 //! A check reads shared parts once, and reads foreign parts again.
 
 use deedbook::book::Options;
-use deedbook::jobs::Split;
-use deedbook::report::VerifyReport;
 
 use super::*;
 use crate::support::judge::parts::share;

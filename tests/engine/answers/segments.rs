@@ -3,8 +3,6 @@
 
 use std::cell::OnceCell;
 
-use deedbook::wal::{Lsn, segment_name};
-
 use super::*;
 use crate::support::formats::oracle::Evidence;
 use crate::support::formats::wal::head_marker;

@@ -29,7 +29,6 @@ enum Beside {
     Nothing,
 }
 
-/// An undamaged log.
 struct Whole {
     beside: Beside,
     files: Files,
@@ -77,7 +76,6 @@ impl Whole {
         Self { beside, files, space, edges, acknowledged, older }
     }
 
-    /// Reads, checks, salvages and opens the changed log.
     fn judge(&self, space: &[u8], what: &str) {
         attempt(&format!("slots, {:?}", self.beside), || {
             let what = format!("{:?}, {what}", self.beside);

@@ -1,8 +1,5 @@
 //! Commits of staged records, which a backup has whole or not at all.
 
-use deedbook::book::Book;
-use deedbook::wal::Wal;
-
 use super::*;
 
 const KINDS: [&str; 4] = ["packed", "slots", "segments", "single"];

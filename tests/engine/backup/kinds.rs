@@ -4,7 +4,7 @@
 use deedbook::book::{self, Layout};
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
 use deedbook::nostr::{self, Include};
-use deedbook::{Result, wal};
+use deedbook::wal;
 
 use crate::support::prelude::*;
 use crate::support::report::of_tier;
@@ -21,7 +21,6 @@ pub struct Kind {
     pub is_ordered: bool,
     /// Appends to the log of an earlier round, or makes the log. Rounds also roll, drop and send old records.
     pub write: fn(&Disk, &Path, u32) -> Result<()>,
-    /// The payloads of all records.
     pub read: fn(&Disk, &Path) -> Result<Vec<Vec<u8>>>,
     /// Appends a record with the payload `more`, as a program that restores the backup does.
     pub append: fn(&Disk, &Path) -> Result<()>,

@@ -16,7 +16,7 @@ mod refused;
 
 use deedbook::ledger::{self, LedgerConfig};
 use deedbook::report::BackupReport;
-use deedbook::{BackupOptions, Result, book, wal};
+use deedbook::{BackupOptions, book, wal};
 
 use kinds::{KINDS, Kind};
 
@@ -26,7 +26,6 @@ use crate::support::report::of_tier;
 const LOG: &str = "/here/log";
 const COPY: &str = "/there/copy";
 
-/// A disk with room for a log and its backup.
 fn disk() -> Sim {
     let sim = Sim::new();
     for dir in ["/here", "/there"] {
@@ -73,7 +72,6 @@ fn the_next_backup_copies_only_new_records() {
             assert_eq!(new, Some(5).filter(|_| kind.is_ordered), "{what}");
             let had = before.replace(report.bounds).flatten();
             assert!(report.bounds.is_none() || report.bounds != had, "{}: {had:?}", kind.name);
-            // Nothing is new.
             let before = sim.fingerprint();
             let report = back_up(on(&sim)).unwrap();
             assert_eq!((report.copied_files, report.copied_bytes), (0, 0), "{what}");

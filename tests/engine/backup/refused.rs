@@ -20,7 +20,6 @@ fn flip(sim: &Sim, path: &Path, at: u64) {
     file.write_at(&[byte[0] ^ 1], at).unwrap();
 }
 
-/// A disk with a log and its backup.
 fn backed_up(kind: &Kind) -> Sim {
     let sim = disk();
     write(&sim, kind, 0);
@@ -28,7 +27,6 @@ fn backed_up(kind: &Kind) -> Sim {
     sim
 }
 
-/// The message of a refused backup.
 fn refused(sim: &Sim, what: &str, kind: ErrorKind) -> String {
     let error = back_up(on(sim)).expect_err(what);
     assert_eq!(error.kind(), kind, "{what}: {error:?}");

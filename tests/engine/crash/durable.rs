@@ -13,10 +13,6 @@ for_every_subject! {
     what_the_background_synced_survives_a_power_cut,
 }
 
-fn log_of(subject: &Subject, disk: &Sim) -> Vec<Record> {
-    subject.open(disk, MANUAL).unwrap().read_all().unwrap()
-}
-
 /// Expects the durable records, and no foreign record, in every state after a power cut.
 fn expect_durable(subject: &Subject, log: &dyn Log, disk: &Sim, count: u64) {
     let written = log.read_all().unwrap();

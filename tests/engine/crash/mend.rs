@@ -46,7 +46,6 @@ fn a_repair_loses_no_byte_at_any_crash(subject: &Subject) {
                     let log = subject.open(&after.kill(), MANUAL).unwrap();
                     assert_eq!(log.read_all().unwrap(), kept);
                 }
-                // A second repair leads to the same log.
                 repair(&after).unwrap();
                 let log = subject.open(&after, MANUAL).unwrap();
                 assert_eq!(log.read_all().unwrap(), kept);

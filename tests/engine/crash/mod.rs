@@ -25,6 +25,10 @@ use harness::files::{cut, damage, last_offset, log_bytes};
 use harness::history::{Moment, Run};
 use harness::{ALWAYS, Log, Record, Subject, judge, mix, states, views, worst};
 
+fn log_of(subject: &Subject, disk: &Sim) -> Vec<Record> {
+    subject.open(disk, MANUAL).unwrap().read_all().unwrap()
+}
+
 // Promise: power-loss, missing-data, crash-in-recovery, slots-crash, wal-power-loss, wal-recovery, wal-record-in-record, wal-truncate, wal-acknowledged.
 fn every_short_history_survives_every_crash(subject: &Subject) {
     harness::campaign::crash(subject);

@@ -7,8 +7,6 @@
 
 use std::collections::HashSet;
 
-use deedbook::Result;
-
 use super::*;
 use crate::support::harness::mutated::{At, Kinds, Made, Mutated};
 use crate::support::harness::mutations::Outcomes;
@@ -54,7 +52,6 @@ const HISTORIES: &[History] = &[
 ];
 /// Steps that every log has; the others drop records.
 const EVERYWHERE: &str = "!0123456789<=>bLsrkpy";
-/// Judges the states after power cuts.
 struct Judge<'a> {
     subject: &'a Subject,
     config: Config,
@@ -125,7 +122,6 @@ fn apply_all(run: &mut Run<'_>, steps: &str) -> Result<()> {
     Ok(())
 }
 
-/// The everyday names of a log's files.
 fn kinds(subject: &Subject) -> Kinds {
     let sidecar = subject.sidecar();
     Arc::new(move |path| {

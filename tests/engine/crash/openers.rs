@@ -120,17 +120,13 @@ fn overtaken(subject: &Subject, disk: &Sim, at: u64, closes: bool, how: How) -> 
             let goes_on = log.read_all().unwrap();
             assert_eq!(goes_on[..got.len()], got, "{there}");
             log.close().unwrap();
-            assert_eq!(read(subject, disk), goes_on, "{there}");
+            assert_eq!(log_of(subject, disk), goes_on, "{there}");
             return reached;
         }
     }
     drop(others);
-    assert_eq!(Some(read(subject, disk)), acknowledged, "{there}");
+    assert_eq!(Some(log_of(subject, disk)), acknowledged, "{there}");
     true
-}
-
-fn read(subject: &Subject, disk: &Sim) -> Vec<Record> {
-    subject.open(disk, MANUAL).unwrap().read_all().unwrap()
 }
 
 fn readers_ignore_the_mark_of_another_log(subject: &Subject) {

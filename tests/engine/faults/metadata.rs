@@ -1,7 +1,5 @@
 //! Only a Book has metadata next to the log.
 
-use deedbook::book::{Book, Meta};
-
 use super::*;
 use crate::support::formats::book::options;
 use crate::support::harness::subjects::BOOK;
@@ -11,7 +9,6 @@ fn book(disk: &Sim) -> Book {
     options(&at, ALWAYS).open(&at.path, Mode::Append).unwrap()
 }
 
-/// The metadata is old or new after every failure.
 // Promise: create-fails.
 #[test]
 fn metadata_is_replaced_whole_or_not_at_all() {

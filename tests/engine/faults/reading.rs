@@ -6,7 +6,6 @@ use crate::support::formats::subject::Walk;
 use crate::support::harness::subjects::BOOK;
 
 for_every_subject! {
-    /// A read error is an error, never taken for the end.
     a_reader_gives_all_or_an_error,
     a_check_gives_the_truth_or_an_error,
     /// Recovery of torn logs and half-done truncations meets faults: an error, or the same as without.

@@ -6,12 +6,10 @@ for_every_subject! {
     /// A failed append was cut off again, but not on the disk: a power cut brought it back, after an error that denied
     /// it. In segments, the rollback also removes files made for the append, even after a gap.
     a_rolled_back_append_never_comes_back,
-    /// An append that cannot be cut off again leaves a handle that takes nothing more.
     an_append_that_cannot_be_rolled_back_poisons,
     /// Another program cut the log below the writer's end. A rollback to the writer's end fills the
     /// missing bytes with zeros, and the next sync vouches for them.
     a_rollback_fills_no_cut_of_another_program,
-    /// A failed creation leaves no log, and a later creation succeeds.
     a_failed_creation_leaves_nothing_in_the_way,
     /// A record beyond 1 MiB is written in parts; a failure of any part rolls back all.
     a_long_record_is_whole_or_absent,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use deedbook::book::{Book, Layout as BookLayout, Options as BookOptions};
+use deedbook::book::{Layout as BookLayout, Options as BookOptions};
 use deedbook::detect::{Kind, detect, require};
 use deedbook::wal::{Layout, Options};
 

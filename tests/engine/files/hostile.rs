@@ -9,10 +9,10 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::SystemTime;
 
-use deedbook::book::{self, Book, pier::Pier};
+use deedbook::book;
 use deedbook::ledger::{self, LedgerConfig, LedgerStore};
 use deedbook::nostr::{self, EventStore};
-use deedbook::wal::{self, Wal};
+use deedbook::wal;
 
 use crate::support::prelude::*;
 use crate::support::store::events::copy;
@@ -193,7 +193,6 @@ fn write(format: &str, path: &Path) -> Vec<Done> {
     }
 }
 
-/// Every file and directory below a directory.
 fn below(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {

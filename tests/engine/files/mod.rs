@@ -7,10 +7,8 @@ mod opener;
 
 use std::os::unix::fs::PermissionsExt;
 
-use deedbook::book::{Book, Meta, Options};
+use deedbook::book::Options;
 use deedbook::ledger::{LedgerConfig, LedgerStore};
-use deedbook::storage::LockAttempt;
-use deedbook::wal::Wal;
 
 use crate::support::common;
 use crate::support::prelude::*;

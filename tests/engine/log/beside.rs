@@ -1,7 +1,5 @@
 //! Reports of readers and checks about a log under change by another program or process.
 
-use deedbook::jobs::Reach;
-
 use super::*;
 
 fn at(format: &dyn Format, memory: &Memory) -> At {

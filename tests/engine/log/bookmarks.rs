@@ -1,7 +1,5 @@
 //! Bookmarks: a reader continues at its last place, in the same log only.
 
-use deedbook::jobs::{Bookmark, Reach};
-
 use super::*;
 
 fn at() -> At {
@@ -88,7 +86,6 @@ fn a_bookmark_continues_with_later_appends() {
             let read = records(&*log, &from, &next);
             let payloads: Vec<_> = read.iter().map(|record| &record.bytes).collect();
             assert_eq!(payloads, chunk.iter().map(|(_, bytes)| bytes).collect::<Vec<_>>());
-            // Splitting the same range again gives the same records.
             assert_eq!(records(&*log, &from, &next), read);
             from = next;
         }
@@ -109,7 +106,6 @@ fn bookmarks_stop_at_their_goal_or_durable_end() {
             assert_eq!(log.advance(&begin, &Reach::default()).unwrap().offset, durable);
             let written = log.advance(&begin, &WRITTEN).unwrap();
             assert_eq!(written.offset, writer.end().unwrap());
-            // A reader beyond the durable end stays at its place.
             assert_eq!(log.advance(&written, &Reach::default()).unwrap(), written);
             let first = Reach { records: Some(10), ..WRITTEN };
             let goal = log.advance(&begin, &first).unwrap();

@@ -2,7 +2,7 @@
 
 use deedbook::book;
 use deedbook::report::SalvageReport;
-use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
+use deedbook::wal::{Layout, Options};
 
 use crate::support::prelude::*;
 
@@ -16,7 +16,6 @@ fn ten(path: &Path, layout: Layout) -> (Wal, Vec<Lsn>) {
     (wal, lsns)
 }
 
-/// Flips a bit of the log at a byte.
 fn damage(path: &Path, layout: Layout, at: u64) {
     let (file, at) = match layout {
         Layout::Segmented { segment_bytes } => {

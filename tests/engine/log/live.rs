@@ -2,14 +2,12 @@
 
 use super::*;
 
-/// A new log on a real disk.
 fn on_disk(format: &dyn Format, dir: &Path, events: &[Event]) -> (At, Box<dyn Log>) {
     let at = At::disk(format.path_in(dir));
     let log = format.create(&at, events);
     (at, log)
 }
 
-/// Next to an appending writer, a reader gets a prefix that ends at a record, and never an error.
 // Promise: reader-beside.
 #[test]
 fn readers_next_to_a_writer_give_a_prefix() {
@@ -18,7 +16,6 @@ fn readers_next_to_a_writer_give_a_prefix() {
         1..5 => event_of(number, 5000),
         _ => event_of(number, 100),
     };
-    // Checks the records read from number `from` on.
     let prefix = |records: &[Record], from: u64| {
         for (number, record) in (from..).zip(records) {
             let (tag, bytes) = event(number);

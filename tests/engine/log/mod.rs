@@ -1,7 +1,5 @@
 //! Promises of every log format, by tests that run for each format.
 
-#![allow(dead_code)]
-
 mod beside;
 mod bookmarks;
 mod carried;

@@ -50,7 +50,6 @@ fn known_damage_refuses_an_open_for_writing() {
         assert_eq!(Files::unlocked(&memory), before, "{}", format.name());
         assert_eq!(format.read(&at).unwrap().len().unwrap(), 300);
 
-        // Puts the right byte back.
         flip(&specimen, &memory);
         refused(format.open(&at, Mode::Append, MANUAL), ErrorKind::Corrupt);
         let report = format.verify_rest(&at, MANUAL, &[]).unwrap();

@@ -9,7 +9,6 @@ use crate::support::formats::toy::TOY;
 
 use super::*;
 
-/// How often each file was opened.
 #[derive(Clone, Default)]
 struct Opened(Arc<Mutex<BTreeMap<PathBuf, u64>>>);
 

@@ -243,7 +243,6 @@ pub fn hold(format: &dyn Format, at: &At) {
     std::thread::sleep(Duration::from_secs(30));
 }
 
-/// Reads work, a writer is refused, nothing changes.
 fn judge_read_only(format: &dyn Format, at: &At, dir: &Path) {
     let before = snapshot(&Disk, dir);
     let walk = format.read(at).unwrap().forward(None, None, false);

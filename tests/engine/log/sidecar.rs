@@ -17,7 +17,6 @@ fn beside(format: &dyn Format, name: &str) -> PathBuf {
     format.sidecar(&format.path_in(Path::new(DIR))).join(name)
 }
 
-/// Every record is read with these files, and nothing is changed.
 fn assert_all_there(specimen: &Specimen<'_>, files: &Files, what: &str) {
     let memory = files.restore();
     let (format, at) = (specimen.format, At::memory(&memory, specimen.path()));
@@ -100,7 +99,6 @@ fn a_stale_sidecar_is_made_up_for() {
     }
 }
 
-/// The files of a log with the sidecar of another log.
 fn with_sidecar_of(specimen: &Specimen<'_>, other: &Specimen<'_>) -> Files {
     other.files.with_space(specimen.format, &specimen.space)
 }
@@ -238,7 +236,6 @@ fn killed_writers_leave_no_hole_in_the_index() {
     }
 }
 
-/// A writer without an index writes one, also if nothing is appended then.
 #[test]
 fn opening_for_writing_rebuilds_a_missing_index() {
     for format in LARGE {

@@ -13,14 +13,12 @@ const CUTS: u64 = 40;
 const FAILURES: [io::ErrorKind; 3] =
     [io::ErrorKind::Other, io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
 
-/// Counts the files with bytes cut off by an opening.
 fn saved_tails(sim: &Sim) -> usize {
     let names = |dir: &str| sim.list(dir.as_ref()).unwrap_or_default();
     let names = names("/").into_iter().chain(names(PATH));
     names.filter(|name| name.to_string_lossy().contains(".cut-")).count()
 }
 
-/// A commit ended by a crash.
 struct Commit {
     kind: Kind,
     parts: Vec<Part>,

@@ -15,7 +15,6 @@ use crate::support::prelude::*;
 
 /// The records before the transaction, the first three of them synced.
 const BEFORE: [&str; 4] = ["one", "two", "three", "not synced"];
-/// The staged records of a job, by partition.
 const STAGED: [&[&str]; 3] = [&["a", "bb"], &[], &["ccc ccc ccc ccc ccc", "d", "a"]];
 const JOB: &str = "job-1";
 
@@ -45,7 +44,6 @@ fn prepared(kind: Kind) -> (Sim, Store, Vec<Part>) {
 }
 
 fn stage_all(kind: Kind, store: &Store) -> Vec<Part> {
-    // An uncommitted attempt.
     store.stage(0, 90, &["dead"]);
     let stage = |(i, payloads): (usize, &Vec<String>)| {
         let payloads: Vec<&str> = payloads.iter().map(String::as_str).collect();
@@ -63,7 +61,6 @@ fn stopped(kind: Kind) -> (Sim, Vec<Part>) {
     (state.unwrap(), parts)
 }
 
-/// Changes a byte in the middle of a file.
 fn change_byte(sim: &Sim, path: &str) {
     let file = sim.open(path.as_ref(), Access::Write).unwrap();
     let (mut byte, middle) = ([0], file.len().unwrap() / 2);

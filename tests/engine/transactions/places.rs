@@ -3,10 +3,8 @@
 
 use std::os::unix::fs::symlink;
 
-use deedbook::book::Book;
 use deedbook::ledger::LedgerConfig;
 use deedbook::nostr::EventStore;
-use deedbook::wal::Wal;
 
 use super::*;
 use crate::files::hostile::{FORMATS, make, spool};

@@ -202,7 +202,6 @@ fn jobs_are_listed_and_discarded_one_by_one() {
     };
     let expected = [(JOB.to_string(), 4, false), ("job-12".to_string(), 1, false)];
     assert_eq!(listed(&store), expected);
-    // A handle for reading is enough.
     let reader = Kind::Segments(4096).open(&sim, Mode::Read).unwrap();
     assert!(reader.discard(JOB));
     assert_eq!(listed(&reader), expected[1..]);

@@ -1,11 +1,10 @@
 //! Logs of every kind by the same verbs. Payloads are texts.
 
-use deedbook::Result;
 use deedbook::jobs::{Committed, StagedJob};
 use deedbook::ledger::LedgerStore;
 use deedbook::nostr::EventStore;
-use deedbook::wal::{Layout, Wal};
-use deedbook::{book, book::Book, wal};
+use deedbook::wal::Layout;
+use deedbook::{book, wal};
 
 use super::{BEFORE, STAGED, ledger, nostr};
 use crate::support::prelude::*;
@@ -75,7 +74,6 @@ impl Kind {
         Ok(Store::Wal(options.layout(Some(layout)).open(PATH, mode)?))
     }
 
-    /// All payloads, as a reader sees them now.
     pub fn read(self, sim: &Sim) -> Vec<String> {
         match self {
             Self::Ledger => ledger::payloads(sim),
@@ -93,7 +91,6 @@ impl Kind {
         }
     }
 
-    /// The last staged file of the job.
     pub fn last_staged(self) -> String {
         let sequence = if self == Self::Ledger { 1 } else { 0 };
         format!("{}/staged/{}.2.{sequence}.12", self.desk(), super::JOB)

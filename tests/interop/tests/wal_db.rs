@@ -152,7 +152,6 @@ fn wal_db_takes_reserved_space_for_torn_ends() {
         let wal = our_options(segmented).open(&path, deedbook::Mode::Create).unwrap();
         let records: Records =
             (0..40).map(|i| (wal.append(&payload(i)).unwrap().0, payload(i))).collect();
-        // Copies the files with the writer still alive.
         if segmented {
             std::fs::create_dir(&copy).unwrap();
             for entry in std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap()) {

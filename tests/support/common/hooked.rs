@@ -3,11 +3,9 @@
 use crate::support::around::{Around, Between};
 use crate::support::prelude::*;
 
-/// A call of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Allocate,
-    /// A read follows.
     Read,
     /// A write of this many bytes follows.
     Write(usize),

@@ -6,7 +6,6 @@ use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, IntegerComparator};
 
 use crate::support::prelude::*;
 
-/// Bytes of a page in every environment of the tests.
 pub const PAGE: usize = 4096;
 
 pub type Events<'a> = heed::Database<'a, U64<NativeEndian>, Bytes, IntegerComparator>;
@@ -47,7 +46,6 @@ pub fn make_with(
     .unwrap();
 }
 
-/// The bytes of a `data.mdb`.
 #[derive(Clone)]
 pub struct Pages(pub Vec<u8>);
 
@@ -108,7 +106,6 @@ impl Pages {
         page
     }
 
-    /// The same file with other bytes at a place.
     pub fn with(&self, at: usize, bytes: &[u8]) -> Vec<u8> {
         let mut changed = self.0.clone();
         changed[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,7 +1,5 @@
 //! Shared by the tests: small logs to break, and their contents.
 
-#![allow(dead_code)]
-
 pub mod flips;
 pub mod hooked;
 pub mod index_files;
@@ -11,8 +9,8 @@ pub mod places;
 pub mod skip;
 pub mod watched;
 
-use deedbook::book::{Book, Deed, Options};
-use deedbook::report::{SalvageReport, VerifyReport};
+use deedbook::book::{Deed, Options};
+use deedbook::report::SalvageReport;
 
 use super::mix::mix;
 
@@ -34,7 +32,6 @@ pub fn deed(mug: u32, jam: &[u8]) -> Vec<u8> {
     Framing::Book.encode(mug, jam)
 }
 
-/// The header of a log that begins with event `first`.
 pub fn header(first: u64) -> Vec<u8> {
     Framing::Book.file_header(first)
 }
@@ -81,14 +78,12 @@ pub fn events(count: u64, longest: u64) -> Vec<Event> {
     (1..=count).map(|number| event_of(number, longest)).collect()
 }
 
-/// A file system in memory, and options with the file system.
 pub fn memory() -> (Memory, Options) {
     let memory = Memory::new();
     let options = Options::new().durability(Durability::Manual).storage(Arc::new(memory.clone()));
     (memory, options)
 }
 
-/// All files below a directory of a file system.
 pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for name in storage.list(dir).unwrap_or_default() {
@@ -186,7 +181,6 @@ pub fn quickly<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> 
     wait.recv_timeout(std::time::Duration::from_secs(20)).expect("hangs, or panicked")
 }
 
-/// The project's golden files, if they exist.
 pub fn golden() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden/book");
     if path.is_dir() {
@@ -196,7 +190,6 @@ pub fn golden() -> Option<PathBuf> {
     None
 }
 
-/// A vector of tests/data/book.
 pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/book").join(name)
 }

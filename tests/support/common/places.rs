@@ -1,9 +1,9 @@
 //! Symbolic links and other objects in place of a log's files, and small file systems.
 
-use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::support::prelude::*;
 
 /// Whether this process runs as root, so permissions stop nothing.
 pub fn is_root() -> bool {

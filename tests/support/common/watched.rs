@@ -30,17 +30,14 @@ impl Watched {
         })
     }
 
-    /// Fails no call.
     pub fn idle() -> Self {
         Self::new(|_, _| Ok(()))
     }
 
-    /// Calls so far.
     pub fn calls(&self) -> u64 {
         self.by.calls.load(Ordering::Relaxed)
     }
 
-    /// Whether the names in a directory were synced.
     pub fn has_synced(&self, dir: &Path) -> bool {
         self.by.synced.lock().unwrap().contains(dir)
     }

@@ -2,10 +2,7 @@
 
 use std::io::Read;
 
-use deedbook::Batch;
-use deedbook::Result;
-use deedbook::book::{Book, Deed, Layout, Options};
-use deedbook::jobs::{Bookmark, Reach, Split};
+use deedbook::book::{Deed, Layout, Options};
 
 use super::range;
 use crate::support::formats::subject::{
@@ -150,7 +147,6 @@ impl Log for BookLog {
     }
 }
 
-/// The rows of all batches, as records.
 pub fn rows(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     record: impl Fn(&RecordBatch, usize) -> Record,

@@ -14,7 +14,6 @@ pub enum Framing {
     Toy,
 }
 
-/// The contents at some byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A record of this many bytes with a correct checksum.
@@ -65,7 +64,6 @@ impl Framing {
         }
     }
 
-    /// The default limit of a payload.
     pub fn limit(self) -> usize {
         match self {
             Self::Book | Self::Slots => (1 << 32) - 4,

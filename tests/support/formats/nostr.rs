@@ -1,15 +1,12 @@
 //! The event store's write-ahead log as a format of these suites: in one file, and in many. A record is
 //! an entry of an event, and the entry's time the record's tag.
 
-use deedbook::Result;
-use deedbook::jobs::Split;
 use deedbook::nostr::wal::{Entry, EventWal, Logged, Lsn, Replay, WalOptions, repair};
-use deedbook::report::{OpenReport, RepairReport, VerifyReport};
+use deedbook::report::{OpenReport, RepairReport};
 
 use crate::support::formats::subject::{Event, Log, Record, Walk, on_corrupt, walk, walked};
 use crate::support::prelude::*;
 
-/// Files of one size.
 pub struct NostrWal {
     pub name: &'static str,
     pub segment_bytes: u64,

@@ -53,7 +53,6 @@ pub struct Answer {
     pub pieces: Vec<Piece>,
     pub stretches: Vec<Stretch>,
     pub verdict: &'static str,
-    /// End of the valid prefix.
     pub valid_end: usize,
     /// The valid prefix ends below the mark.
     pub lost: bool,
@@ -251,7 +250,6 @@ impl Log<'_> {
         found
     }
 
-    /// The intact records in a stretch, in order.
     fn inside(&self, mut at: usize, end: usize) -> Vec<Piece> {
         let mut pieces = Vec::new();
         while at < end {

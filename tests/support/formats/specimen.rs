@@ -2,8 +2,6 @@
 
 use std::cell::OnceCell;
 
-use deedbook::jobs::Split;
-
 use crate::support::formats::framing::crc32;
 use crate::support::formats::oracle::{Answer, Evidence, answer};
 use crate::support::formats::subject::Event;
@@ -11,7 +9,6 @@ use crate::support::prelude::*;
 
 pub const DIR: &str = "/log";
 
-/// A file system in memory, and the place of a log on it.
 pub fn in_memory(format: &dyn Format) -> (Memory, At) {
     let (memory, path) = (Memory::new(), format.path_in(Path::new(DIR)));
     path.parent().into_iter().for_each(|dir| memory.create_dir(dir).unwrap());
@@ -121,7 +118,6 @@ impl Files {
         space
     }
 
-    /// Files with these bytes for a log.
     pub fn with_space(&self, format: &dyn Format, space: &[u8]) -> Self {
         let (mut files, path) = (self.clone(), format.path_in(Path::new(DIR)));
         let first = format.first_file(&path);
@@ -149,7 +145,6 @@ pub fn segment_index(path: &Path) -> Option<usize> {
     path.file_name()?.to_str()?.strip_suffix(".wal")?.parse().ok()
 }
 
-/// The sidecar of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// The mark of a writer that synced so many records, appended the rest and died.
@@ -242,7 +237,6 @@ impl<'a> Specimen<'a> {
         Self { format, how, events, edges, space, files, beside, evidence, part: OnceCell::new() }
     }
 
-    /// Number of record `i`.
     pub fn ordinal(&self, i: usize) -> u64 {
         match self.format.framing().is_book() {
             true => self.format.first_ordinal() + i as u64,
@@ -254,7 +248,6 @@ impl<'a> Specimen<'a> {
         self.format.path_in(Path::new(DIR))
     }
 
-    /// The right answer of a reader for these bytes.
     pub fn answer(&self, space: &[u8]) -> Answer {
         answer(self.format.framing(), space, self.edges[0], &self.edges, &self.evidence)
     }

@@ -5,11 +5,8 @@
 
 use std::io::Read;
 
-use deedbook::Result;
-use deedbook::jobs::Split;
-use deedbook::jobs::{Bookmark, Reach};
-use deedbook::report::{Damage, OpenReport};
-use deedbook::report::{RepairReport, SalvageReport, VerifyReport};
+use deedbook::report::OpenReport;
+use deedbook::report::{RepairReport, SalvageReport};
 
 use crate::support::prelude::*;
 
@@ -53,7 +50,6 @@ impl Walk {
         Self { error: Some(error), ..Self::default() }
     }
 
-    /// The records, if nothing failed.
     pub fn all(self) -> Result<Vec<Record>> {
         self.error.map_or(Ok(self.records), Err)
     }
@@ -67,7 +63,6 @@ pub fn on_corrupt(skip: bool) -> OnCorrupt {
     if skip { OnCorrupt::Skip } else { OnCorrupt::Raise }
 }
 
-/// The options for opening a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     pub durability: Durability,
@@ -87,7 +82,6 @@ impl How {
     }
 }
 
-/// The place of a log.
 #[derive(Clone, Debug)]
 pub struct At {
     pub storage: Arc<dyn Storage>,
@@ -111,22 +105,18 @@ impl At {
 pub trait Format: Sync {
     fn name(&self) -> &'static str;
     fn framing(&self) -> Framing;
-    /// Bytes of a record around its payload.
     fn framing_bytes(&self) -> u64 {
         self.framing().around() as u64
     }
-    /// Bytes of a record before its payload.
     fn head_bytes(&self) -> u64 {
         self.framing().head() as u64
     }
-    /// The place of the log below a directory.
     fn path_in(&self, dir: &Path) -> PathBuf {
         dir.to_path_buf()
     }
     fn segment_bytes(&self) -> Option<u64> {
         None
     }
-    /// The number of the first record of a new log.
     fn first_ordinal(&self) -> u64;
     fn ordinal_after(&self, ordinal: u64, payload_len: usize) -> u64;
     /// A record as it is read back after an append: after `last`, or as the first record with the number `first`.
@@ -219,11 +209,9 @@ pub trait Log: Send + Sync {
         Ok(None)
     }
     fn recovery(&self) -> &OpenReport;
-    /// Only the record with this number.
     fn read(&self, ordinal: u64) -> Result<Event>;
     /// Records `from..to`, by ordinal.
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
-    /// The same in reverse order.
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
         let mut walk = self.forward(from, to, false);
         walk.records.reverse();
@@ -307,7 +295,6 @@ pub trait Log: Send + Sync {
     fn truncate_before(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_before")
     }
-    /// Drop the records after the record with this number.
     fn truncate_after(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_after")
     }
@@ -321,7 +308,6 @@ fn unsupported<T>(what: &str) -> Result<T> {
     Err(Error::new(ErrorKind::Unsupported, format!("{what}: not supported")))
 }
 
-/// Read with `step` until it ends or fails.
 pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
     let mut walk = Walk::default();
     loop {

@@ -1,18 +1,14 @@
 //! The toy format in the suites of damaged logs.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
+use deedbook::LockTimeout;
 use deedbook::engine::{Log as EngineLog, *};
-use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::report::{Repair, RepairReport, SalvageReport, VerifyReport};
-use deedbook::{LockTimeout, Mode, Result};
+use deedbook::report::{RepairReport, SalvageReport};
 
 use crate::support::formats::framing::Framing;
 use crate::support::formats::subject::{
-    At, Event, Format, How, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, walk,
-    walked,
+    Event, Format, Log, Record, Walk, drained, methods_of_the_handle, on_corrupt, walk, walked,
 };
+use crate::support::prelude::*;
 use crate::support::toy::{LOG_NAME, Toy};
 
 pub struct ToyFormat;

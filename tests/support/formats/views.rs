@@ -1,6 +1,5 @@
 //! Every way to read a log past damage, and logs that are broken by hand.
 
-use deedbook::jobs::Reach;
 use deedbook::report::SalvageReport;
 
 use crate::support::common::event_of;
@@ -99,7 +98,6 @@ pub fn salvages(specimen: &Specimen<'_>, at: &At, expected: &[usize]) -> Salvage
     report
 }
 
-/// All numbers below `count` except `lost`.
 pub fn all_but(count: usize, lost: &[usize]) -> Vec<usize> {
     (0..count).filter(|i| !lost.contains(i)).collect()
 }

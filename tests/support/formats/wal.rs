@@ -3,10 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 
-use deedbook::Batch;
-use deedbook::Result;
-use deedbook::jobs::{Bookmark, Reach, Split};
-use deedbook::wal::{Layout, Lsn, Options, Wal, segment_name};
+use deedbook::wal::{Layout, Options};
 
 use super::range;
 use crate::support::formats::book::{number, payload, rows};

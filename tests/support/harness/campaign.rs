@@ -32,7 +32,6 @@ struct Task {
     per_moment: u64,
 }
 
-/// The result of a configuration.
 struct Outcome {
     config: &'static str,
     short: Counts,
@@ -132,7 +131,6 @@ impl Campaign<'_> {
         };
         let going_on = tasks.iter().all(|task| check(&mut explorer, task));
         let short = explorer.counts;
-        // Longer histories by chance, until there are enough states.
         let configs = CONFIGS.len() as u64;
         let enough = self.states.max(short.states * configs + self.states / 4) / configs;
         let longer = self.subject.steps.longer;

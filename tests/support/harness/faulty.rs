@@ -9,12 +9,9 @@ use crate::support::prelude::*;
 /// States of a power cut, tried after each failure.
 const STATES: u64 = 12;
 
-/// The faults and calls of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Met {
-    /// Whether the fault struck at all.
     pub fired: bool,
-    /// Storage calls of the run.
     pub calls: u64,
     /// Failed calls, by the error's answer on durability.
     pub refused: u64,
@@ -66,7 +63,6 @@ impl Script<'_> {
                         let next = run.log().next_ordinal().ok().flatten();
                         judge_any(&got, next, &run.allowed(), false).map_err(there)?;
                     }
-                    // The disk is still broken.
                     Err(error) => {
                         expect_typed(&error).map_err(there)?;
                         readable = false;

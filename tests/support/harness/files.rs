@@ -4,7 +4,6 @@ use super::{Record, Subject};
 
 use crate::support::prelude::*;
 
-/// Every byte of a log, one file after the other.
 pub fn log_bytes(subject: &Subject, storage: &dyn Storage) -> Vec<u8> {
     let files = subject.files(storage);
     files.iter().flat_map(|(path, _)| read_file(storage, path)).collect()

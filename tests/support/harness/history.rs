@@ -1,7 +1,5 @@
 //! Short histories of a log, and running them.
 
-use deedbook::Result;
-
 use super::config::Config;
 use super::mutated::Mutated;
 use super::{Event, Expect, Log, Record, Subject, files, hash, judge_any, mix};
@@ -47,7 +45,6 @@ impl Moment {
     }
 }
 
-/// A history in the making.
 pub struct Run<'a> {
     subject: &'a Subject,
     config: Config,
@@ -120,7 +117,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Do one step.
     pub fn apply(&mut self, op: char) -> Result<()> {
         self.step += 1;
         if let Some(mutated) = &self.mutated {
@@ -162,7 +158,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The process dies, and leaves this disk.
     fn die(&mut self, left: Sim) {
         if let Some(mutated) = &mut self.mutated {
             mutated.die(left.clone());
@@ -185,7 +180,6 @@ impl<'a> Run<'a> {
         self.count_durable()
     }
 
-    /// Open the log after a kill or a power cut.
     fn recover(&mut self) -> Result<()> {
         self.open_log()?;
         let (got, next) = (self.log().read_all()?, self.log().next_ordinal()?);
@@ -405,7 +399,6 @@ impl<'a> Run<'a> {
         self.moments.push(Moment { disk, step: self.step, call, allowed });
     }
 
-    /// The allowed contents of the log now.
     pub fn allowed(&self) -> Vec<Expect> {
         let Self { base, acked, .. } = *self;
         let now = Expect { base, records: self.records.clone(), acked };
@@ -421,7 +414,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A word for a step.
 fn doing(op: char) -> &'static str {
     match op {
         's' | 'w' => "sync",

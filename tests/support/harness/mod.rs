@@ -2,7 +2,6 @@
 //!
 //! To add a format, add a [`Subject`] in `subjects.rs` with an implementation as in `formats`, and a line in
 //! `for_every_subject`.
-#![allow(dead_code)]
 
 pub mod campaign;
 pub mod config;
@@ -16,9 +15,6 @@ pub mod mutations;
 pub mod oracle;
 pub mod subjects;
 pub mod views;
-
-use deedbook::Result;
-use deedbook::report::VerifyReport;
 
 use crate::support::prelude::*;
 

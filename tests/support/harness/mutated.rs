@@ -94,7 +94,6 @@ impl Mutated {
         self.disk = left;
     }
 
-    /// The log begins the operation `doing`.
     pub fn doing(&self, doing: &'static str) {
         let mut shared = self.shared();
         shared.operation += 1;
@@ -107,7 +106,6 @@ impl Mutated {
         Arc::new(Around::on(self.disk.clone(), self.clone()))
     }
 
-    /// The calls so far.
     pub fn made(&self) -> Vec<Made> {
         self.shared().made.clone()
     }

@@ -90,7 +90,6 @@ fn mutations(made: &[Made], number: usize) -> Vec<(Mutation, String)> {
     all
 }
 
-/// A row of the list, for a single operation.
 struct Row {
     call: String,
     logs: &'static str,

@@ -57,7 +57,6 @@ fn shown(record: &Record) -> String {
     format!("{record:?}, tag {}, hash {:x}", record.tag, hash(&record.bytes))
 }
 
-/// A hash of some bytes.
 pub fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(bytes.len() as u64, |hash, &byte| mix(hash ^ u64::from(byte)))
 }

@@ -2,8 +2,7 @@
 
 use std::ops::Deref;
 
-use deedbook::Result;
-use deedbook::wal::{Layout, Options, Wal};
+use deedbook::wal::{Layout, Options};
 
 use super::history::{LONG_BYTES, SECTOR_BYTES};
 use super::{How, Steps, Subject};
@@ -99,7 +98,6 @@ pub const NOSTR_WAL_FILES: Subject = Subject {
     ..NOSTR_WAL
 };
 
-/// The write-ahead log in one layout.
 pub struct WalSubject {
     subject: Subject,
     pub layout: Layout,

@@ -4,8 +4,6 @@ pub mod parts;
 pub mod tally;
 pub mod writing;
 
-use deedbook::jobs::Reach;
-
 use crate::support::formats::framing::Parsed;
 use crate::support::formats::oracle::{Answer, Piece, Stretch};
 use crate::support::formats::subject::{Log, Record, Walk};
@@ -185,7 +183,6 @@ impl Case<'_> {
         }
     }
 
-    /// Splits, Arrow and followers return the same.
     fn agrees(&self, log: &dyn Log, skipped: &Walk) {
         let what = self.what;
         for bytes in [1, 1 << 40] {

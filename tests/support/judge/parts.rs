@@ -1,9 +1,5 @@
 //! A check shared by several readers gives the report of a single reader.
 
-use deedbook::Result;
-use deedbook::jobs::Split;
-use deedbook::report::VerifyReport;
-
 use crate::support::judge::Case;
 use crate::support::prelude::*;
 
@@ -30,7 +26,6 @@ pub fn share(format: &dyn Format, at: &At, how: How, parts: &[Split]) -> Result<
 }
 
 impl Specimen<'_> {
-    /// The undamaged log in parts of so many records.
     pub fn parts(&self, records: usize) -> Vec<Split> {
         let whole = self.part.get_or_init(|| {
             let at = At::memory(&self.files.restore(), self.path());

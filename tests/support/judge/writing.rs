@@ -49,7 +49,6 @@ impl Case<'_> {
         let expected: Vec<_> = answer.pieces.iter().map(event).collect();
         let (got, all) = (copied.len(), expected.len());
         assert!(copied == expected, "{}: salvaged {got} of {all}: {report:?}", what());
-        // The starts of the runs.
         let mut pieces = answer.pieces.iter();
         for run in &report.runs {
             let first = pieces.next().unwrap();

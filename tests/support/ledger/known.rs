@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 /// The first store numbers its events from 0 on, the second from here on.
 pub const SECOND_FROM: u64 = 1_000_000;
 
-/// The facts known of the events.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The append returned, or failed without reporting the events as absent.
@@ -20,7 +19,6 @@ pub struct Known {
     pub removed: BTreeSet<u64>,
     /// The highest index from a fetch.
     pub shown: Option<u32>,
-    /// Whether removed events stay removed.
     pub removal_is_durable: bool,
 }
 

@@ -19,9 +19,7 @@ pub const FILE_RECORDS: u64 = 2;
 pub struct Store {
     pub ledger: Option<LedgerStore>,
     next: u64,
-    /// The store's events.
     written: BTreeSet<u64>,
-    /// The events in the file being written.
     in_file: BTreeSet<u64>,
     /// Bytes written since the last sync, for a durability that counts them.
     unsynced_bytes: u64,
@@ -65,7 +63,6 @@ impl Run {
         }
     }
 
-    /// The store that acts.
     pub fn store(&mut self) -> &mut Store {
         &mut self.stores[self.acting]
     }
@@ -185,14 +182,12 @@ impl Run {
         Ok(())
     }
 
-    /// The events of the acting store are durable.
     fn all_durable(&mut self) {
         let store = &mut self.stores[self.acting];
         self.known.durable.extend(&store.written);
         store.unsynced_bytes = 0;
     }
 
-    /// The file being written is finished.
     fn finished(&mut self) {
         self.store().in_file.clear();
         if matches!(self.options.durability, Durability::Rotate | Durability::Manual) {

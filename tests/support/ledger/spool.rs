@@ -13,7 +13,6 @@ pub use super::super::mix::mix;
 use super::super::plain::write_file;
 pub use super::super::plain::{crc32, read_file};
 
-/// The directory of ledgers in memory.
 pub const DIR: &str = "/spool";
 pub const BASE: &str = "events";
 
@@ -57,7 +56,6 @@ pub fn events(numbers: std::ops::Range<u64>, longest: u64) -> Vec<Vec<u8>> {
     numbers.map(|number| event(number, longest)).collect()
 }
 
-/// The number in an event.
 pub fn number_of(event: &[u8]) -> u64 {
     std::str::from_utf8(&event[5..13]).unwrap().parse().unwrap()
 }
@@ -67,7 +65,6 @@ pub fn small(dir: impl Into<PathBuf>, max_file_size: usize) -> LedgerConfig {
     LedgerConfig { max_file_size, ..LedgerConfig::lines(dir, BASE) }
 }
 
-/// A ledger with the given bytes around its records.
 pub fn around(header: &'static [u8], footer: &'static [u8], separator: &[u8]) -> LedgerConfig {
     LedgerConfig {
         header: Box::new(|| header.to_vec()),
@@ -77,18 +74,15 @@ pub fn around(header: &'static [u8], footer: &'static [u8], separator: &[u8]) ->
     }
 }
 
-/// The body sent for the payloads.
 pub fn body_of(header: &[u8], payloads: &[Vec<u8>], separator: &[u8], footer: &[u8]) -> Vec<u8> {
     [header, &payloads.join(separator), footer].concat()
 }
 
-/// Options on a file system in memory.
 pub fn memory() -> (Memory, Options) {
     let memory = Memory::new();
     (memory.clone(), on(memory))
 }
 
-/// A ledger in memory, with files of about `max_file_size` bytes.
 pub fn in_memory(max_file_size: usize) -> (Memory, LedgerStore) {
     let (memory, options) = memory();
     (memory, options.open(small(DIR, max_file_size)).unwrap())
@@ -148,7 +142,6 @@ pub fn send(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
     files
 }
 
-/// The index of the last file from a fetch.
 pub fn last_index(ledger: &LedgerStore) -> u32 {
     fetch_all(ledger).last().unwrap().0
 }
@@ -160,7 +153,10 @@ pub fn listing(storage: &dyn Storage, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     files.map(|name| (name.to_str().unwrap().into(), read_file(storage, &dir.join(name)))).collect()
 }
 
-/// The names of the files directly in a directory.
+pub fn quarantined(storage: &dyn Storage) -> BTreeMap<String, Vec<u8>> {
+    listing(storage, &Path::new(DIR).join(".deedbook/quarantine"))
+}
+
 pub fn names(storage: &dyn Storage, dir: impl AsRef<Path>) -> Vec<String> {
     listing(storage, dir.as_ref()).into_keys().collect()
 }

@@ -1,9 +1,9 @@
 //! Arguments outside of their domain.
 
-use deedbook::book::{self, Book, BookFormat};
+use deedbook::Batches;
+use deedbook::book;
 use deedbook::jobs::Identity;
-use deedbook::wal::{self, Layout, WalFormat};
-use deedbook::{Batches, Durability, Mode, Recovery};
+use deedbook::{wal, wal::Layout};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::process::Command;
 
 use deedbook::LockTimeout;
-use deedbook::book::{self, Book};
+use deedbook::book;
 use deedbook::storage::{SMALL_BYTES_MAX, read_small};
 
 use super::*;
@@ -61,7 +61,6 @@ fn no_regular_files(texts: &mut Texts, dir: &Path) {
     }
 }
 
-/// Another process holds the lock file.
 fn other_processes(texts: &mut Texts, dir: &Path) {
     let path = dir.join("held");
     Book::create(&path).unwrap().close().unwrap();

@@ -2,8 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use deedbook::Result;
-
 use super::*;
 
 /// The place of a log of the format on a disk.
@@ -20,7 +18,6 @@ pub fn on(format: &dyn Format, disk: &Sim) -> At {
     at(format, Arc::new(disk.clone()))
 }
 
-/// Three records of 40 bytes.
 pub fn events() -> Vec<Event> {
     plain(3, 40)
 }
@@ -152,7 +149,6 @@ fn failed(texts: &mut Texts, name: &str, format: &dyn Format) {
     here.refused("append after it", log.append(1, b"late"));
 }
 
-/// Cut the log's bytes.
 pub fn cut(format: &dyn Format, disk: &Sim, to: u64) {
     let path = on(format, disk).path;
     let Some(size) = format.segment_bytes() else {

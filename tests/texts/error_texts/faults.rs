@@ -2,10 +2,6 @@
 
 use std::io::ErrorKind;
 
-use deedbook::Result;
-use deedbook::book::Meta;
-use deedbook::wal::{Lsn, Wal};
-
 use super::*;
 
 const CALLS: [Call; 15] = [

@@ -1,9 +1,5 @@
 //! Readers of a log that others change meanwhile.
 
-use deedbook::Result;
-use deedbook::jobs::Reach;
-use deedbook::wal::{Lsn, Wal};
-
 use super::*;
 
 pub fn all(texts: &mut Texts) {

@@ -7,7 +7,6 @@
 
 // Paths and symbolic links are Unix's.
 #![cfg(unix)]
-#![allow(dead_code)]
 
 mod arguments;
 mod damage;
@@ -20,13 +19,10 @@ mod of_layouts;
 mod of_lmdb;
 mod of_nostr_transactions;
 mod of_nostr_wal;
-mod of_parts;
 mod of_piers;
 mod of_segments;
 mod of_transactions;
 mod of_wal;
-
-use deedbook::wal::segment_name;
 
 use crate::support::common::crc32;
 use crate::support::formats::book::BOOK;
@@ -49,7 +45,7 @@ fn all() -> Texts {
     live::all(&mut texts);
     of_book::all(&mut texts);
     of_layouts::all(&mut texts);
-    of_parts::all(&mut texts);
+    of_book::payloads(&mut texts);
     of_piers::all(&mut texts);
     of_lmdb::all(&mut texts);
     of_wal::all(&mut texts);

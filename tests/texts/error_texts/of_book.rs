@@ -1,10 +1,6 @@
 //! Refusals of only a book: headers, epochs, event numbers, metadata.
 
-use deedbook::Batch;
-use deedbook::Result;
-use deedbook::book::BookFormat;
-use deedbook::book::{Book, META_NAME, Options};
-use deedbook::jobs::Reach;
+use deedbook::book::{META_NAME, Options};
 
 use crate::support::common::{data, deed, event_of, header, log};
 
@@ -43,7 +39,6 @@ pub fn all(texts: &mut Texts) {
     another_log(texts);
 }
 
-/// Read parts of a log after another log took its place.
 fn another_log(texts: &mut Texts) {
     let mut here = texts
         .situation("book: parts of a log that another one replaced, and what only a ledger has");
@@ -204,4 +199,20 @@ fn tails(texts: &mut Texts) {
     here.refused("open", options(&disk).open("/wal", Mode::Read));
     write_file(&disk, Path::new("/log/log.cut-80"), b"a tail");
     here.refused("append to", wal.open("/log/log.cut-80", Mode::Append));
+}
+
+struct Broken;
+
+impl io::Read for Broken {
+    fn read(&mut self, _block: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the cable is out"))
+    }
+}
+
+pub fn payloads(texts: &mut Texts) {
+    let book = options(&written()).open("/log", Mode::Append).unwrap();
+    texts
+        .situation("a payload that its reader cannot give")
+        .refused("append_from", book.append_from(0, 10, &mut Broken))
+        .refused("append_from", book.append_from(0, 10, &mut &b"four"[..]));
 }

@@ -1,9 +1,5 @@
 //! Refusals of a book's other layouts, and errors of a conversion.
 
-use std::io::ErrorKind as Io;
-
-use deedbook::Batch;
-use deedbook::book::BookFormat;
 use deedbook::book::{Layout, Options};
 
 use crate::error_texts::of_book::tried;

@@ -3,9 +3,6 @@
 use std::os::unix::fs::symlink;
 
 use deedbook::book::lmdb::{Environment, Options, Report};
-use deedbook::book::pier::Pier;
-use deedbook::book::{Book, Meta};
-use deedbook::{Error, Result};
 
 use crate::support::common::lmdb_pages::{PAGE, Pages, make};
 

@@ -1,6 +1,5 @@
 //! Refusals of only the event store's write-ahead log: parameters, files, numbers, checkpoints.
 
-use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions, repair};
 
 use super::*;

@@ -1,9 +1,5 @@
 //! Refusals of only a pier: wrong epochs, epochs in LMDB, rolls.
 
-use std::io::ErrorKind as Io;
-
-use deedbook::book::pier::Pier;
-
 use crate::error_texts::of_transactions::put_at;
 
 use super::of_book::options;

@@ -1,6 +1,6 @@
 //! Segments and head markers that are missing, wrong, or of another size.
 
-use deedbook::wal::{Layout, Lsn, Options};
+use deedbook::wal::{Layout, Options};
 
 use super::*;
 

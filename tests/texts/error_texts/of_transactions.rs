@@ -1,7 +1,6 @@
 //! Refusals of a commit of staged records, and obstacles to a begun commit.
 
-use deedbook::book::Book;
-use deedbook::{Result, wal};
+use deedbook::wal;
 
 use super::of_book::options;
 use super::*;
@@ -39,7 +38,6 @@ fn put(disk: &Sim, name: &str, lines: &str) {
     put_at(disk, &Path::new(SIDECAR).join(name), lines);
 }
 
-/// Write lines with their checksum.
 pub fn put_at(disk: &Sim, path: &Path, lines: &str) {
     let text = format!("{lines}crc {:08x}\n", crc32(lines.as_bytes()));
     write_file(disk, path, text.as_bytes());

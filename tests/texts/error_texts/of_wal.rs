@@ -1,6 +1,6 @@
 //! Refusals of only a write-ahead log: layouts, truncation, consumers, retention.
 
-use deedbook::wal::{Layout, Lsn, Options, Wal};
+use deedbook::wal::{Layout, Options};
 
 use super::*;
 
@@ -100,7 +100,6 @@ fn foreign(texts: &mut Texts) {
     here.refused("append to", options(&disk, None).open("/log/torn.wal", Mode::Append));
 }
 
-/// Numbers near the highest number.
 fn far(texts: &mut Texts) {
     let disk = Sim::new();
     disk.create_dir(Path::new("/log")).unwrap();

@@ -1,11 +1,10 @@
 //! Every figure of a report about a damaged log, compared with a snapshot for each format.
 //!
-//! The 36 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
+//! The 32 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
 //! answer is right, here and in very many other states; these tests notice each changed figure. To write the snapshots
 //! again, run `INSTA_UPDATE=always cargo test --all-features --test texts`.
 
 #![cfg(unix)]
-#![allow(dead_code)]
 
 mod shown;
 mod situations;
@@ -15,12 +14,10 @@ use std::fmt::Write as _;
 use deedbook::report::RepairReport;
 
 use crate::support::common::FORCED;
-use crate::support::formats::{book, specimen, subject, wal};
+use crate::support::formats::{book, wal};
 use crate::support::prelude::*;
 use shown::{left, mark, opening, parts, repairing, salvaging, verifying};
 use situations::{each, every_pair};
-use specimen::{DIR, Files};
-use subject::{At, Format, How};
 
 /// Every call about a log, each on its own files. A dry run or a forced repair has a line if it differs.
 fn reports(format: &dyn Format, files: &Files, how: How) -> String {
@@ -87,7 +84,6 @@ fn after(left: String) -> Option<String> {
     (!left.is_empty()).then(|| format!("        {left}"))
 }
 
-/// Compare the reports of all situations of a format with its snapshot.
 fn pinned(format: &dyn Format) {
     let mut met = String::new();
     for (name, files, how) in each(format) {

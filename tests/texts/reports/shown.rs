@@ -1,10 +1,6 @@
 //! Reports as lines. A line leaves out empty fields and the reasons of damage, which the suite `error_texts` has.
 
-use deedbook::Result;
-use deedbook::jobs::Split;
-use deedbook::report::{
-    Damage, Loss, OpenReport, RepairReport, SalvageReport, SalvageRun, VerifyReport,
-};
+use deedbook::report::{Loss, OpenReport, RepairReport, SalvageReport, SalvageRun};
 
 use crate::support::formats::framing::crc32;
 use crate::support::prelude::*;

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Segments as the archive got them.
 type Archived = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 #[test]

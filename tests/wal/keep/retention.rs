@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// The new head, if anything was dropped.
 fn moved(dropped: deedbook::Result<Dropped>) -> Option<Lsn> {
     dropped.map(|dropped| (dropped.records > 0).then_some(dropped.head)).unwrap()
 }

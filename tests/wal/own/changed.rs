@@ -49,7 +49,6 @@ fn a_follower_sharing_the_handle_reports_truncation() {
                     "{} {seen} {size} {again}",
                     subject.name
                 );
-                // Also after an append, however short.
                 wal.append(b"on").unwrap();
                 assert_eq!(next(&mut follow), Err(ErrorKind::OutOfRange), "{}", subject.name);
             }

@@ -1,7 +1,5 @@
 //! Crashes while a prefix is dropped or the end is cut.
 
-use deedbook::Result;
-
 use super::*;
 
 /// After a crash at any call of `change`, the log holds the old or the new records; after the last, the new ones.
@@ -153,7 +151,6 @@ fn restored_segments_below_the_head_are_removed() {
     }
 }
 
-/// Recovery "acknowledged" keeps exactly the acknowledged records, also after drops at both ends.
 // Promise: wal-acknowledged.
 #[test]
 fn acknowledged_recovery_keeps_exactly_the_acknowledged_records() {

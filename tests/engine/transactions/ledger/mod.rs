@@ -104,7 +104,6 @@ fn only_an_oversized_record_exceeds_the_staging_cap() {
     }
     let expected: Vec<_> = (0..9).flat_map(|n| [payload(n), b"\n".to_vec()].concat()).collect();
     assert_eq!(sent, expected);
-    // A dropped stage leaves nothing.
     let mut dropped = store.stage(JOB, 7, 1).unwrap();
     (0..9).for_each(|n| dropped.push(&payload(n)).unwrap());
     drop(dropped);

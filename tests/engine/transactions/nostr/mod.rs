@@ -2,7 +2,6 @@
 
 mod beside;
 
-use deedbook::Result;
 use deedbook::nostr::{Check, Event, EventStore, Id, Include, Options};
 
 use super::*;
@@ -44,7 +43,6 @@ pub fn event(content: &str) -> Event {
     })
 }
 
-/// The contents of all events in order; a hidden event is in brackets.
 pub fn read(store: &EventStore) -> Vec<String> {
     let walk = store.iter(Include::All, OnCorrupt::Raise).unwrap().map(Result::unwrap);
     walk.map(|found| match found.flags.is_live() {
