@@ -86,7 +86,6 @@ impl Read for Dripping {
     }
 }
 
-/// A source that fails after so many bytes.
 struct Failing(usize);
 
 impl Read for Failing {

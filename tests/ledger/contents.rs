@@ -161,7 +161,6 @@ fn a_path_names_a_directory_or_one_file() {
     assert_eq!((copied.len(), copied[0].1.records), (1, 3));
 }
 
-/// A file is split between records, and each part is read alone.
 #[test]
 fn parts_of_a_file_are_its_records() {
     let (memory, options) = memory();

@@ -57,7 +57,6 @@ proptest! {
         }
     }
 
-    /// Some of the records, with what is around them.
     #[test]
     fn a_part_is_a_body_of_its_records(
         count in 1u64..60, from in 0u64..70, len in 0u64..70, damaged in any::<bool>(),

@@ -1,7 +1,6 @@
 //! Repairing a ledger where it lies: torn ends, damage inside files, leases, crashes.
 
 use deedbook::ledger::FileInfo;
-use deedbook::report::RepairReport;
 
 use crate::prelude::*;
 

@@ -22,7 +22,6 @@ pub struct Disk {
 struct Points {
     /// Read at points where another thread may run.
     point: Arc<AtomicBool>,
-    /// Whether the next sync of data panics.
     panics: Arc<AtomicBool>,
 }
 

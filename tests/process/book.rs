@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::io::{Read, Write};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 
 use deedbook::book::{Layout, Options};
 

@@ -10,7 +10,6 @@ use super::mix::mix;
 /// Most hashes of states in memory; beyond, some states are judged and counted again.
 const SEEN_MAX: usize = 1 << 23;
 
-/// The crash that left the log on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// The process crashed, and the disk has all its writes.
@@ -115,7 +114,6 @@ pub struct Explorer {
 }
 
 impl Explorer {
-    /// Crash at each moment, and note the first failure.
     pub fn explore<W: World>(
         &mut self,
         what: &str,
@@ -272,7 +270,6 @@ pub fn cuts(disk: &Sim, states: u64) -> Vec<Sim> {
     choices(disk, states, 0).iter().map(|choice| crashes.build(choice)).collect()
 }
 
-/// The disk after a kill at this moment, and after the power cuts.
 pub fn images(disk: &Sim, states: u64) -> Vec<Sim> {
     std::iter::once(disk.kill()).chain(cuts(disk, states)).collect()
 }

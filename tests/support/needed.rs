@@ -3,8 +3,6 @@
 //! later change, and the log is opened and read. A list has the mutations caught. An unlisted call fails the test, and
 //! so does a wrong row.
 
-use std::collections::HashSet;
-
 use super::crashes::choices;
 use super::harness::mutated::{At, Made, Mutated, Mutation};
 use super::harness::mutations::Outcomes;

@@ -22,7 +22,6 @@ pub fn write(name: &str, json: &str) {
 const TIERS: &str = include_str!("../tiers.txt");
 const NAMES: [&str; 3] = ["quick", "full", "trust"];
 
-/// A number from an environment variable.
 pub fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name}={text}")),

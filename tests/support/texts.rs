@@ -55,7 +55,6 @@ impl Texts {
         }
     }
 
-    /// The text of the snapshot.
     pub fn shown(&self) -> String {
         let (mut shown, mut situation) = (String::new(), "");
         for text in &self.texts {

@@ -26,7 +26,6 @@ fn payloads() -> [Vec<u8>; 8] {
     ]
 }
 
-/// A log of the payloads without the first `dropped` records.
 fn intact(dropped: usize) -> Intact {
     let memory = Memory::new();
     let wal = open(&memory, false, Mode::Append).unwrap();

@@ -20,7 +20,6 @@ fn filled(storage: Arc<dyn Storage>, segment_bytes: u64, records: u64) -> Option
     options
 }
 
-/// A storage, and the number of bytes read from it.
 fn reads_counted(memory: Memory) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
     let read = Arc::new(AtomicU64::new(0));
     let count = read.clone();

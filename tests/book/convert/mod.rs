@@ -26,7 +26,6 @@ fn events() -> Vec<Event> {
     (0..40).map(|n| (n, vec![n as u8 + 1; 1 + 7 * n as usize])).collect()
 }
 
-/// A closed book with these events and metadata, on stable storage.
 fn write(options: &Options, path: &Path, layout: Layout, events: &[Event]) {
     let options = options.clone().layout(layout);
     let book = options.open(path, Mode::Create).unwrap();

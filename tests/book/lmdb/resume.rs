@@ -39,7 +39,6 @@ fn a_migration_fails_on_a_differing_written_event() {
     }
 }
 
-/// Each call on the books fails once, or ends the process. The next run continues from the events in the book.
 // Promise: migrate-killed.
 #[test]
 fn a_migration_continues_after_any_failed_call() {
@@ -145,7 +144,6 @@ fn an_event_with_another_mug_is_another_event() {
     }
 }
 
-/// The steps of a progress bar: events done.
 fn steps(
     travel: impl FnOnce(&mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Report>,
 ) -> Vec<u64> {

@@ -1,6 +1,5 @@
 //! Environments made by LMDB itself, and the golden ones.
 
-pub use std::cell::RefCell;
 pub use std::ops::RangeInclusive;
 pub use std::os::unix::fs::PermissionsExt;
 

@@ -1,7 +1,5 @@
 //! Process crashes, power cuts and failing calls at every step of a roll, on the simulated disk.
 
-use std::cell::RefCell;
-
 use crate::pier::support::*;
 use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts};
 

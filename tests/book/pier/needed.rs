@@ -26,7 +26,6 @@ struct Run {
     known: Known,
 }
 
-/// The states of a pier that a power cut may leave.
 #[derive(Clone, Default)]
 struct Known {
     /// The last durable event, and the last event appended.

@@ -5,7 +5,6 @@ use crate::support::formats::range;
 
 const NOT_LONG: Duration = Duration::from_millis(1);
 
-/// Against a list, for every range, both ways.
 #[test]
 fn every_range_is_read_in_both_directions() {
     let disk = three_epochs();

@@ -42,7 +42,6 @@ fn a_renamed_new_epoch_keeps_its_number() {
     }
 }
 
-/// A new epoch has the layout of the epoch before, unless the caller names another layout.
 #[test]
 fn a_new_epoch_inherits_the_layout() {
     use Layout::{Packed, Slots};

@@ -164,7 +164,6 @@ fn an_appending_writer_marks_the_log_as_open() {
     }
 }
 
-/// Every way of reading begins with the same evidence, also in segments of another size.
 #[test]
 fn readers_agree_about_damage_for_any_segment_size() {
     for segment_bytes in [9, 31, 512, 5_000] {

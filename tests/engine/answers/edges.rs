@@ -1,8 +1,6 @@
 //! Wrong answers at the edges: limits, names, numbers, and logs of another format. Each test
 //! opens with its story.
 
-use deedbook::LockTimeout;
-
 use super::*;
 use arrow_array::{Array, Int64Array};
 

@@ -3,8 +3,6 @@
 //!
 //! Small logs exhaustively. `DEEDBOOK_FLIPS` and `DEEDBOOK_CUTS` say how many are tried at least.
 
-use std::cell::Cell;
-
 use super::*;
 use crate::support::formats::toy::TOY;
 use crate::support::report;

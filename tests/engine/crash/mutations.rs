@@ -5,8 +5,6 @@
 //! from there on, and the test opens and reads the log. `mutations.txt` lists the caught mutations. A call missing from
 //! the list fails the test, so somebody must explain a new sync; an outdated row fails the test, too.
 
-use std::collections::HashSet;
-
 use super::*;
 use crate::support::harness::mutated::{At, Kinds, Made, Mutated};
 use crate::support::harness::mutations::Outcomes;

@@ -1,7 +1,5 @@
 //! The format that the crate finds at a path: every kind of place, with every kind of content.
 
-use std::process::Command;
-
 use deedbook::book::{Layout as BookLayout, Options as BookOptions};
 use deedbook::detect::{Kind, detect, require};
 use deedbook::wal::{Layout, Options};

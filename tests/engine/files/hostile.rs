@@ -5,7 +5,6 @@
 //! files held in memory.
 
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::SystemTime;
 

@@ -47,7 +47,6 @@ fn irregular_files_are_refused_as_metadata() {
     }
 }
 
-/// No space: an error. The data before is kept, and the handle goes on once there is space.
 // Promise: call-fails.
 #[test]
 fn a_handle_survives_a_full_disk() {

@@ -2,7 +2,6 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::process::Command;
 
 use deedbook::storage::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
 

@@ -1,7 +1,6 @@
 //! The sidecar files that a salvage copies, and how a salvage keeps numbers. Tests open with their story.
 
 use deedbook::book;
-use deedbook::report::SalvageReport;
 use deedbook::wal::{Layout, Options};
 
 use crate::support::prelude::*;

@@ -15,7 +15,6 @@ fn damaged(format: &dyn Format) -> (Specimen<'_>, Memory, At) {
     (specimen, memory, at)
 }
 
-/// Changes a byte of the tenth record's payload, or changes the byte back.
 fn flip(specimen: &Specimen<'_>, memory: &Memory) {
     let mut space = Files::of(memory).space(specimen.format);
     let payload = &specimen.events[9].1;
@@ -113,7 +112,6 @@ fn a_damaged_note_refuses_and_names_itself() {
     }
 }
 
-/// On request, opening first reads the whole log.
 #[test]
 fn opening_reads_all_on_request() {
     for format in with_sums() {

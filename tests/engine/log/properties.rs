@@ -26,7 +26,6 @@ fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
     })
 }
 
-/// The ordinal of record `i`, or of the next append.
 fn ordinal(format: &dyn Format, records: &[Record], i: usize) -> u64 {
     records.get(i).map_or_else(
         || {

@@ -10,7 +10,6 @@ pub mod skip;
 pub mod watched;
 
 use deedbook::book::{Deed, Options};
-use deedbook::report::SalvageReport;
 
 use super::mix::mix;
 
@@ -97,7 +96,6 @@ pub fn snapshot(storage: &dyn Storage, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>>
     files
 }
 
-/// Deeds up to the first error, and the error.
 pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
     let (mut deeds, mut failed) = (Vec::new(), None);
     let iter = match book.iter(..) {
@@ -113,7 +111,6 @@ pub fn read_all(book: &Book) -> (Vec<Deed>, Option<deedbook::Error>) {
     (deeds, failed)
 }
 
-/// The deeds without numbers.
 pub fn contents(deeds: &[Deed]) -> Vec<Event> {
     deeds.iter().map(|deed| (deed.mug, deed.jam.clone())).collect()
 }
@@ -140,7 +137,6 @@ pub fn rescue(from: &Path, to: &Path, options: &Options) -> SalvageReport {
     options.salvage(from, to).unwrap()
 }
 
-/// A new book with the events, synced and closed.
 pub fn make(path: &Path, options: &Options, events: &[Event]) {
     let book = options.open(path, Mode::Create).unwrap();
     for (mug, jam) in events {

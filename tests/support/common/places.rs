@@ -1,7 +1,6 @@
 //! Symbolic links and other objects in place of a log's files, and small file systems.
 
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
 use crate::support::prelude::*;
 

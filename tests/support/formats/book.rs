@@ -166,7 +166,6 @@ pub fn rows(
     walk
 }
 
-/// A number in a column of either sign.
 pub fn number(batch: &RecordBatch, column: usize, row: usize) -> Option<u64> {
     let column = batch.column(column);
     if column.is_null(row) {

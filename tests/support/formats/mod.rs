@@ -13,7 +13,6 @@ pub mod wal;
 
 use std::ops::Bound;
 
-/// A range that may have no ends.
 pub fn range<T>(from: Option<T>, to: Option<T>) -> (Bound<T>, Bound<T>) {
     (from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded))
 }

@@ -2,7 +2,6 @@
 //! an entry of an event, and the entry's time the record's tag.
 
 use deedbook::nostr::wal::{Entry, EventWal, Logged, Lsn, Replay, WalOptions, repair};
-use deedbook::report::{OpenReport, RepairReport};
 
 use crate::support::formats::subject::{Event, Log, Record, Walk, on_corrupt, walk, walked};
 use crate::support::prelude::*;
@@ -62,7 +61,6 @@ impl Format for NostrWal {
         Ok(Box::new(NostrLog::open(self.options(at, how), at.path.clone(), mode)?))
     }
 
-    /// The report of all files together.
     fn verify_rest(&self, at: &At, how: How, _intact: &[Split]) -> Result<VerifyReport> {
         let reports = self.options(at, how).open(&at.path, Mode::Read)?.verify()?;
         let ends = [Verdict::Corrupt, Verdict::Torn, Verdict::Open, Verdict::Clean];

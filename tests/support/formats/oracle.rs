@@ -31,7 +31,6 @@ pub struct Evidence {
     pub limit: usize,
 }
 
-/// An intact record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub at: usize,
@@ -66,7 +65,6 @@ impl Answer {
         self.pieces.iter().filter(|piece| !piece.enclosed)
     }
 
-    /// Records before the first damage.
     pub fn prefix(&self) -> usize {
         self.given().take_while(|piece| piece.at < self.valid_end).count()
     }

@@ -154,13 +154,11 @@ pub enum Beside {
     Nothing,
 }
 
-/// Every kind of sidecar for a log of so many records.
 pub fn besides(records: usize) -> [Beside; 6] {
     use Beside::{Closed, Nothing, Open};
     [Open(records), Open(records / 2), Open(0), Closed(records), Closed(records / 2), Nothing]
 }
 
-/// A log before the damage.
 pub struct Specimen<'a> {
     pub format: &'a dyn Format,
     pub how: How,

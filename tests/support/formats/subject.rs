@@ -5,9 +5,6 @@
 
 use std::io::Read;
 
-use deedbook::report::OpenReport;
-use deedbook::report::{RepairReport, SalvageReport};
-
 use crate::support::prelude::*;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -37,7 +34,6 @@ impl std::fmt::Debug for Record {
 /// Tag and payload.
 pub type Event = (u32, Vec<u8>);
 
-/// The result of one way of reading.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub records: Vec<Record>,
@@ -322,7 +318,6 @@ pub fn walk(mut step: impl FnMut() -> Result<Option<Record>>) -> Walk {
     }
 }
 
-/// All records of a cursor.
 macro_rules! walked {
     ($cursor:expr $(, $wait:expr)?) => {
         match $cursor {
@@ -455,7 +450,6 @@ pub(crate) use {
     drained, methods_of_a_public_handle, methods_of_the_handle, methods_of_the_options, walked,
 };
 
-/// The parts from a reader, up to the first error.
 pub fn parts(mut read_part: impl FnMut(&mut [u8]) -> Result<usize>) -> (Vec<u8>, Result<()>) {
     let (mut block, mut got) = (vec![0; 300 << 10], Vec::new());
     loop {

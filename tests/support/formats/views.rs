@@ -1,7 +1,5 @@
 //! Every way to read a log past damage, and logs that are broken by hand.
 
-use deedbook::report::SalvageReport;
-
 use crate::support::common::event_of;
 use crate::support::formats::subject::{Event, Walk};
 use crate::support::prelude::*;
@@ -16,7 +14,6 @@ pub fn plain(count: usize, len: usize) -> Vec<Event> {
     (0..count).map(event).collect()
 }
 
-/// A specimen, and a copy of its bytes to break.
 pub fn broken<'a>(
     format: &'a dyn Format,
     events: &[Event],
@@ -42,7 +39,6 @@ pub fn copy_in_place(format: &dyn Format, at: &At) {
 /// To the end of the log.
 pub const WRITTEN: Reach = Reach { to: None, records: None, bytes: None, durable: false };
 
-/// The records of each way, past damage.
 pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {
     let log = format.read(at).unwrap();
     let joined = |bytes: u64| {
@@ -102,7 +98,6 @@ pub fn all_but(count: usize, lost: &[usize]) -> Vec<usize> {
     (0..count).filter(|i| !lost.contains(i)).collect()
 }
 
-/// The records whose bytes are unchanged.
 pub fn unharmed(specimen: &Specimen<'_>, space: &[u8]) -> Vec<usize> {
     let is_there = |i: &usize| {
         let place = specimen.edges[*i]..specimen.edges[*i + 1];

@@ -34,7 +34,6 @@ pub fn moments(
     Ok(std::mem::take(&mut run.moments))
 }
 
-/// A log on each disk that a crash leaves.
 pub struct Crashed<'a> {
     pub subject: &'a Subject,
     pub config: Config,
@@ -43,7 +42,6 @@ pub struct Crashed<'a> {
 impl World for Crashed<'_> {
     type Known = Moment;
 
-    /// Recover, judge, continue.
     fn recover(&self, image: &Sim, moment: &Moment, crash: Crash) -> Result<(), String> {
         let how = self.how();
         let thorough = matches!(crash, Crash::Killed | Crash::PowerTwice);

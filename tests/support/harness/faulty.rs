@@ -115,7 +115,6 @@ impl Script<'_> {
         Ok(false)
     }
 
-    /// The records after a kill, and after a power cut.
     fn survives(&self, run: &Run<'_>) -> Result<(), String> {
         let killed = run.disk.kill();
         self.goes_on(&killed, run).map_err(|what| format!("process killed: {what}"))?;

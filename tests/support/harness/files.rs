@@ -28,7 +28,6 @@ pub fn cut(subject: &Subject, disk: &Sim, end: u64) {
     }
 }
 
-/// Change one byte of the log, durably.
 pub fn damage(subject: &Subject, disk: &Sim, at: u64) {
     let files = subject.files(disk);
     let (path, start) = files.iter().rfind(|(_, start)| *start <= at).unwrap();

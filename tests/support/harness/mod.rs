@@ -86,7 +86,6 @@ pub struct Subject {
     /// The format with which readers, checks and repairs open the log: they take any layout.
     pub looks: &'static dyn Format,
     pub path: &'static str,
-    /// Number of the first record.
     pub first: u64,
     pub steps: Steps,
     /// The format and the sizes of records in payloads that try to deceive recovery.

@@ -13,7 +13,6 @@ const TRIES: u32 = 20;
 #[derive(Debug, Default)]
 pub struct Outcomes(BTreeMap<String, Outcome>);
 
-/// How often a mutation was tried, and the failure it caused.
 #[derive(Debug, Default)]
 struct Outcome {
     tries: u32,

@@ -95,7 +95,6 @@ impl Case<'_> {
         self.checked(&skipped);
     }
 
-    /// The cursor that skips damage returns the oracle's answer.
     fn is_the_answer(&self, skipped: &Walk) {
         let (what, answer) = (self.what, self.answer);
         assert!(skipped.error.is_none(), "{}: {:?}", what(), skipped.error);

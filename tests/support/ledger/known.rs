@@ -47,7 +47,6 @@ impl Known {
         }
     }
 
-    /// Whether a ledger may hold these events, after a crash of the process or a power cut.
     pub fn judge(&self, got: &[u64], power: bool) -> Result<(), String> {
         let there: BTreeSet<u64> = got.iter().copied().collect();
         // Two stores write next to each other; each store keeps its order.

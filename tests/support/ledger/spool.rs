@@ -34,7 +34,6 @@ pub fn parse(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (len > 0 && len <= 1 << 20 && crc32(payload) == number(at + 4)?).then_some((payload, len + 8))
 }
 
-/// The records of the valid prefix, and the end of the prefix.
 pub fn prefix(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
     let (mut payloads, mut at) = (Vec::new(), 0);
     while let Some((payload, len)) = parse(bytes, at) {

@@ -2,9 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::process::Command;
 
-use deedbook::LockTimeout;
 use deedbook::book;
 use deedbook::storage::{SMALL_BYTES_MAX, read_small};
 

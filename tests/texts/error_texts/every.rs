@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// The place of a log of the format on a disk.
 pub fn at(format: &dyn Format, storage: Arc<dyn Storage>) -> At {
     let path = format.path_in(Path::new("/log"));
     // If calls of the disk already fail, no directory is created.

@@ -20,7 +20,6 @@ fn holding(bytes: &[u8]) -> Sim {
     disk
 }
 
-/// A book with four deeds, closed.
 fn written() -> Sim {
     let disk = Sim::new();
     let book = options(&disk).open("/log", Mode::Create).unwrap();

@@ -11,8 +11,6 @@ mod situations;
 
 use std::fmt::Write as _;
 
-use deedbook::report::RepairReport;
-
 use crate::support::common::FORCED;
 use crate::support::formats::{book, wal};
 use crate::support::prelude::*;
@@ -79,7 +77,6 @@ fn reports(format: &dyn Format, files: &Files, how: How) -> String {
     lines.join("\n")
 }
 
-/// The files after a call, if there is anything to report.
 fn after(left: String) -> Option<String> {
     (!left.is_empty()).then(|| format!("        {left}"))
 }

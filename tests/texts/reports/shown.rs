@@ -1,6 +1,6 @@
 //! Reports as lines. A line leaves out empty fields and the reasons of damage, which the suite `error_texts` has.
 
-use deedbook::report::{Loss, OpenReport, RepairReport, SalvageReport, SalvageRun};
+use deedbook::report::{Loss, SalvageRun};
 
 use crate::support::formats::framing::crc32;
 use crate::support::prelude::*;

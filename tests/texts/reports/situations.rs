@@ -152,7 +152,6 @@ fn without_a_segment(format: &dyn Format, missing: usize, (mark, beside): Mark) 
     (format!("segment {missing} is missing, {mark}"), files, MANUAL)
 }
 
-/// A log with blocks in the index.
 fn large(format: &dyn Format) -> Situation {
     let ((records, bytes), (mark, beside)) = (LARGE, SYNCED_3);
     let specimen = Specimen::new(format, &plain(records, bytes), beside);

@@ -117,7 +117,6 @@ fn a_segments_age_counts_from_its_last_record() {
     assert_eq!(moved(wal.retain(&Retention::new().age_max(age_max))), None);
 }
 
-/// An open writer that applies the retention by itself.
 fn kept(dir: &TempDir, retention: Retention) -> (Wal, Arc<AtomicU64>) {
     let archived = Arc::new(AtomicU64::new(0));
     let count = archived.clone();
