@@ -21,7 +21,6 @@ from deedbook._errors import InvalidArgumentError, MissingError
 from deedbook.archive._manifest import (
     MANIFEST,
     Manifest,
-    Piece,
     corrupt,
     load,
     manifest_of,
@@ -29,8 +28,8 @@ from deedbook.archive._manifest import (
     with_checksum,
 )
 from deedbook.archive._read import Archive
-from deedbook.archive._restore import unfinished
 from deedbook.archive._store import TIMEOUT_SECONDS, Conflict, Store
+from deedbook.archive._windows import whole_end
 
 _KIND: Final = "deedbook_catalog"
 _VERSION: Final = 1
@@ -206,8 +205,8 @@ def _value_of(manifest: Manifest, log: str, number: int) -> dict[str, Any]:
         start, stop = new[0].begin, new[-1].end
     else:
         first = manifest.facts.get("head", new[0].begin)
-        start = _whole_end(earlier) if earlier else first
-        stop = _whole_end((*earlier, *new))
+        start = whole_end(earlier) if earlier else first
+        stop = whole_end((*earlier, *new))
         needed = [piece for piece in earlier if piece.end > start] + needed
     return {
         _KIND: _VERSION,
@@ -221,12 +220,6 @@ def _value_of(manifest: Manifest, log: str, number: int) -> dict[str, Any]:
         "bytes": sum(piece.bytes for piece in new),
         "pieces": [asdict(piece) for piece in needed],
     }
-
-
-def _whole_end(pieces: tuple[Piece, ...]) -> int:
-    """The position after the last whole record of the pieces."""
-    last = unfinished(pieces)
-    return pieces[-1].end if last is None else last
 
 
 def _folder(size: int) -> str:

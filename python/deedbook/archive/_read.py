@@ -1,32 +1,31 @@
-"""Reading an archive: the pieces of a range come into a temporary log, which the core reads.
-
-A WAL comes in windows between entries of the index, a pier by epochs, a ledger by files. So damage
-has one judge, and a long archive needs the space of one window or one piece.
-"""
+"""Reading an archive by ranges, alone or with the live log; `_windows` fetches the pieces."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any, Final
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from typing import Any
 
-from deedbook._core import Book, Ledger, Pier, Wal, _wal_head
-from deedbook._errors import CorruptError, Error, InvalidArgumentError, OutOfRangeError
-from deedbook._system.regular import create_new
+from deedbook._core import Wal
+from deedbook._errors import InvalidArgumentError, OutOfRangeError
 from deedbook.archive._logs.source import check_log, open_source
-from deedbook.archive._manifest import Manifest, Piece, load
-from deedbook.archive._restore import place_of, unfinished, write_piece
-from deedbook.archive._store import RANGE_BYTES, TIMEOUT_SECONDS, Store
+from deedbook.archive._manifest import Manifest, corrupt, load
+from deedbook.archive._store import TIMEOUT_SECONDS, Store
+from deedbook.archive._windows import (
+    WINDOW_BYTES,
+    Window,
+    ahead,
+    fetch,
+    named,
+    opened,
+    whole_end,
+    windows,
+)
 
 _Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-_WINDOW_BYTES: Final = 8 << 20
-"""Bytes of a WAL in one window, about."""
-_PIECES_MAX: Final = 64
-"""Files of a ledger in one window."""
 
 
 def open(
@@ -51,7 +50,7 @@ def open(
     store = Store(url, timeout)
     archive = Archive(store, load(store)[0], None if log is None else (log, base))
     if log is not None:
-        with archive._live():
+        with live_log(archive):
             pass
     return archive
 
@@ -66,7 +65,6 @@ class Archive:
         self, store: Store, manifest: Manifest, log: tuple[_Path, str | None] | None
     ) -> None:
         self._store, self._manifest, self._log = store, manifest, log
-        self._pieces = manifest.pieces
 
     @property
     def url(self) -> str:
@@ -84,10 +82,11 @@ class Archive:
 
         For a ledger, numbers of files. None without pieces.
         """
-        if not self._pieces:
+        pieces = self._manifest.pieces
+        if not pieces:
             return None
-        first = self._manifest.facts["head"] if self.format == "wal" else self._pieces[0].begin
-        return first, self._end()
+        first = self._manifest.facts["head"] if self.format == "wal" else pieces[0].begin
+        return first, whole_end(pieces)
 
     def iter(self, start: Any = None, stop: Any = None) -> Iterator[Any]:
         """The records from position ``start`` to before ``stop``; checksums are compared.
@@ -96,25 +95,14 @@ class Archive:
         the end is the end. Raises `OutOfRangeError` for a start before the first record or within a
         record, `CorruptError` for damage, and `IoError` if the store fails.
         """
-        if self.format == "ledger":
-            yield from self._ledger(start, stop)
-            return
-        bounds = self.bounds
-        if bounds is None and self._log is None:
-            return
-        with ExitStack() as stack:
-            live: Any = None if self._log is None else stack.enter_context(self._live())
-            border = self._end() if live is None else _first(live)
-            if bounds is not None:
-                if border > bounds[1]:
-                    raise OutOfRangeError(
-                        f"{self.url}: the archive ends at {bounds[1]}, the log begins at {border}"
-                    )
-                begin = bounds[0] if start is None else start
-                if begin < bounds[0]:
-                    raise OutOfRangeError(f"{self.url}: begins at {bounds[0]}, not at {begin}")
-                read = self._wal if self.format == "wal" else self._pier
-                yield from read(begin, border if stop is None else min(stop, border))
+        with live_log(self) as live:
+            if self.format == "ledger":
+                yield from self._ledger(live, _place(start), _place(stop))
+                return
+            border = border_of(self, live)
+            last = border if stop is None or stop > border else stop
+            found = windows_of(self, start, last, WINDOW_BYTES)
+            yield from self._records(found, start, last)
             if live is not None and (stop is None or stop > border):
                 yield from live.iter(border if start is None else max(start, border), stop)
 
@@ -130,125 +118,80 @@ class Archive:
             break
         raise OutOfRangeError(f"{self.url}: no record at {position}")
 
-    def _end(self) -> int:
-        """The position after the last whole record."""
-        last = unfinished(self._pieces)
-        return (self._pieces[-1].end if self._pieces else 0) if last is None else last
+    def _records(self, found: Iterator[Window], start: Any, stop: Any) -> Iterator[Any]:
+        """The records of windows; the next window comes during the reading."""
+        manifest = self._manifest
+        for window, wait in ahead(found, partial(fetch, self._store, manifest)):
+            begin: Any = window.begin
+            end: Any = window.end
+            if self.format == "ledger":
+                begin, end = (begin, 0), (end, 0)
+            begin = begin if start is None else max(start, begin)
+            end = end if stop is None else min(stop, end)
+            with (
+                wait() as folder,
+                named(folder, self.url),
+                opened(manifest, window, folder) as log,
+            ):
+                yield from log.iter(begin, end)
+                if isinstance(log, Wal) and log.end < end:  # damage, for the core a torn end
+                    damage = log.recovery.damage
+                    reason = f"ends at {log.end}, must reach {end}"
+                    raise corrupt(self.url, reason if damage is None else damage.reason)
 
-    @contextmanager
-    def _live(self) -> Iterator[Any]:
-        """The log, opened. Raises `NotALogError` if the log is not the log of the archive."""
-        assert self._log is not None
-        with open_source(*self._log) as (log, source):
-            check_log(self._store, self._manifest, source)
-            yield log
-
-    def _wal(self, start: int, stop: int) -> Iterator[Any]:
-        """Records of a WAL, by windows between records."""
-        borders = [entry[0] for piece in self._pieces for entry in piece.index] + [self._end()]
-        at = max(bisect_right(borders, start) - 1, 0)
-        while at < len(borders) - 1 and borders[at] < stop:
-            after = bisect_right(borders, borders[at] + _WINDOW_BYTES, lo=at + 1) - 1
-            after = max(min(after, bisect_left(borders, stop)), at + 1)
-            begin, end = borders[at], borders[after]
-            with self._temporary() as folder:
-                self._write_window(folder, begin, end)
-                facts = self._manifest.facts
-                with Wal.open(
-                    folder,
-                    segment_bytes=facts["segment_bytes"],
-                    record_bytes_max=facts["record_bytes_max"],
-                ) as wal:
-                    yield from wal.iter(max(start, begin), min(stop, end))
-            at = after
-
-    def _write_window(self, folder: Path, begin: int, end: int) -> None:
-        """The segments with the bytes ``begin..end``; the rest of them is a hole."""
-        for piece in self._pieces:
-            first, after = max(begin, piece.begin), min(end, piece.end)
-            if first < after:
-                with create_new(place_of(folder, piece.path)) as file:
-                    for at in range(first, after, RANGE_BYTES):
-                        upto = min(at + RANGE_BYTES, after)
-                        data = self._store.range(piece.name, at - piece.begin, upto - piece.begin)
-                        if len(data) != upto - at:
-                            raise self._damaged(piece, f"ends before byte {upto - piece.begin}")
-                        file.seek(at - piece.begin)
-                        file.write(data)
-        if begin:
-            (folder / "head").write_bytes(_wal_head(begin))
-
-    def _pier(self, start: int, stop: int) -> Iterator[Any]:
-        for piece in self._pieces:
-            if piece.end > start and piece.begin < stop:
-                with self._temporary() as folder:
-                    file = write_piece(self._store, piece, folder)[0]
-                    with Book.open(file.parent) as book:
-                        yield from book.iter(max(start, piece.begin), min(stop, piece.end))
-
-    def _ledger(self, start: Any, stop: Any) -> Iterator[Any]:
-        """Records of a ledger's files in the order of their numbers, archived or not."""
-        first, after = _place(start), _place(stop)
-        waiting: list[Piece] = []
-        with ExitStack() as stack:
-            live: Any = None if self._log is None else stack.enter_context(self._live())
-            here = set() if live is None else {f.index for f in live.files if not f.active}
-            there = {piece.begin: piece for piece in self._pieces}
-            for number in sorted(here | set(there)):
-                if first is not None and number < first[0]:
-                    continue
-                if after is not None and (number, 0) >= after:
-                    break
-                if number in there:
-                    waiting.append(there[number])
-                if number not in there or len(waiting) == _PIECES_MAX:
-                    yield from self._files(waiting, first, after)
-                    waiting = []
-                if number not in there:
-                    begin, end = (number, 0), (number + 1, 0)
-                    begin = begin if first is None else max(begin, first)
-                    yield from live.iter(begin, end if after is None else min(end, after))
-            yield from self._files(waiting, first, after)
-
-    def _files(
-        self, pieces: list[Piece], first: tuple[int, int] | None, after: tuple[int, int] | None
+    def _ledger(
+        self, live: Any, first: tuple[int, int] | None, after: tuple[int, int] | None
     ) -> Iterator[Any]:
-        if not pieces:
-            return
-        with self._temporary() as folder:
-            for piece in pieces:
-                write_piece(self._store, piece, folder)
-            with Ledger.open(folder, base=self._manifest.facts["base"]) as ledger:
-                begin = first if first is not None and first[0] == pieces[0].begin else None
-                end = after if after is not None and after[0] <= pieces[-1].begin else None
-                yield from ledger.iter(begin, end)
-
-    @contextmanager
-    def _temporary(self) -> Iterator[Path]:
-        """A directory for a part of the log; errors name the archive in its place."""
-        with tempfile.TemporaryDirectory(prefix="deedbook-archive-") as folder:
-            try:
-                yield Path(folder)
-            except Error as error:
-                if folder not in str(error):
-                    raise
-                named = type(error)(str(error).replace(folder, self.url))
-                named.format, named.path = error.format, self.url
-                named.offset = error.offset
-                raise named from None
-
-    def _damaged(self, piece: Piece, reason: str) -> CorruptError:
-        place = self._store.where(piece.name)
-        error = CorruptError(f"{place}: {reason}")
-        error.path, error.reason = place, reason
-        return error
+        """Records of a ledger's files in the order of their numbers, archived or not."""
+        here = set() if live is None else {file.index for file in live.files if not file.active}
+        there = {piece.begin for piece in self._manifest.pieces}
+        for archived, run in groupby(sorted(here | there), there.__contains__):
+            files = list(run)
+            begin = (files[0], 0) if first is None else max(first, (files[0], 0))
+            end = (files[-1] + 1, 0) if after is None else min(after, (files[-1] + 1, 0))
+            if begin < end and archived:
+                found = windows_of(self, begin[0], end[0] + (end[1] > 0), WINDOW_BYTES)
+                yield from self._records(found, first, after)
+            elif begin < end:
+                yield from live.iter(begin, end)
 
 
-def _first(live: Wal | Pier) -> int:
-    """The first position of a log, or the first position to come."""
+@contextmanager
+def live_log(archive: Archive) -> Iterator[Any]:
+    """The log, opened; None without one. Raises `NotALogError` for a log of another archive."""
+    if archive._log is None:
+        yield None
+        return
+    with open_source(*archive._log) as (log, source):
+        check_log(archive._store, archive._manifest, source)
+        yield log
+
+
+def border_of(archive: Archive, live: Any) -> int:
+    """The position at which the log goes on after the archive. Raises `OutOfRangeError`."""
+    bounds = archive.bounds
+    if live is None:
+        return 0 if bounds is None else bounds[1]
     if isinstance(live, Wal):
-        return live.head
-    return live.last + 1 if live.bounds is None else live.bounds[0]
+        first = live.head
+    else:
+        first = live.last + 1 if live.bounds is None else live.bounds[0]
+    if bounds is not None and first > bounds[1]:
+        why = f"the archive ends at {bounds[1]}, the log begins at {first}"
+        raise OutOfRangeError(f"{archive.url}: {why}")
+    return first
+
+
+def windows_of(
+    archive: Archive, start: int | None, stop: int | None, size: int
+) -> Iterator[Window]:
+    """The windows of a range; none without pieces. Raises `OutOfRangeError`."""
+    bounds = archive.bounds
+    if bounds is not None and archive.format != "ledger":
+        start = bounds[0] if start is None else start
+        if start < bounds[0]:
+            raise OutOfRangeError(f"{archive.url}: begins at {bounds[0]}, not at {start}")
+    return windows(archive._manifest, start, stop, size)
 
 
 def _place(position: Any) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from deedbook._core import _wal_head
 from deedbook._errors import AlreadyExistsError, CorruptError
 from deedbook._system.durable import sync_file, sync_folder, sync_folders
 from deedbook._system.regular import below, create_new
-from deedbook.archive._manifest import Manifest, Piece, load
+from deedbook.archive._manifest import Manifest, Piece, corrupt, load
 from deedbook.archive._store import TIMEOUT_SECONDS, Store
 
 
@@ -143,10 +143,8 @@ def write_piece(
             if tell is not None:
                 tell(len(chunk))
     if found.hexdigest() != piece.sha256:
-        place = store.where(piece.name)
-        error = CorruptError(f"{place}: SHA-256 {found.hexdigest()}, must be {piece.sha256}")
-        error.path, error.reason = place, "the piece has other bytes"
-        raise error
+        reason = f"SHA-256 {found.hexdigest()}, must be {piece.sha256}"
+        raise corrupt(store.where(piece.name), reason)
     beside = piece.beside.items()
     return [file, *(_write(place_of(file.parent, n), base64.b64decode(text)) for n, text in beside)]
 

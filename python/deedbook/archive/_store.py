@@ -252,10 +252,8 @@ class Store:
         return made
 
 
-def _waiting(call: Callable[[], _T]) -> _T:
-    """The result of a call of the library. Ctrl-C ends the wait at once, not the request."""
-    if threading.current_thread() is not threading.main_thread():
-        return call()
+def begin_call(call: Callable[[], _T]) -> Callable[[], _T]:
+    """Make a call in a thread; the returned function waits for the result."""
     done: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -264,12 +262,21 @@ def _waiting(call: Callable[[], _T]) -> _T:
         except BaseException as error:
             done.put((None, error))
 
+    def wait() -> _T:
+        value, error = done.get()
+        if error is not None:
+            raise error
+        return cast("_T", value)
+
     # At the exit of the process, nobody waits for a daemon.
     threading.Thread(target=run, name="deedbook-archive", daemon=True).start()
-    value, error = done.get()
-    if error is not None:
-        raise error
-    return cast("_T", value)
+    return wait
+
+
+def _waiting(call: Callable[[], _T]) -> _T:
+    """The result of a call of the library. Ctrl-C ends the wait at once, not the request."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return begin_call(call)() if is_main else call()
 
 
 def _is_http_allowed(scheme: str) -> bool:

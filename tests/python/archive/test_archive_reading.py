@@ -49,7 +49,7 @@ def wal(path: Path) -> list[deedbook.Record]:
 def test_ranges_of_a_wal_equal_the_log(
     window: int, path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_read, "_WINDOW_BYTES", window)
+    monkeypatch.setattr(_read, "WINDOW_BYTES", window)
     records = wal(path)
     archive.upload(path, url)
     opened = archive.open(url)
@@ -106,6 +106,26 @@ def test_reading_meets_damage_in_a_piece(path: Path, url: str, tmp_path: Path) -
     piece.write_bytes(data[:1000])
     with pytest.raises((deedbook.CorruptError, deedbook.IoError), match=piece.name):
         list(archive.open(url).iter())
+
+
+def test_damage_before_a_border_is_no_end(
+    path: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core would take the last record of a window for a torn end."""
+    monkeypatch.setattr(_read, "WINDOW_BYTES", 1)
+    records = wal(path)
+    archive.upload(path, url)
+    manifest = json.loads((tmp_path / "store" / "manifest.json").read_text())
+    borders = {entry[0] for piece in manifest["pieces"] for entry in piece["index"]}
+    last = next(record for record in records if record.next_lsn in borders and record.lsn > 9000)
+    piece = sorted((tmp_path / "store" / "pieces").iterdir())[last.lsn // SEGMENT]
+    data = bytearray(piece.read_bytes())
+    data[last.lsn % SEGMENT + 5] ^= 1
+    piece.write_bytes(data)
+    for limits in ((), (0, last.next_lsn)):
+        with pytest.raises(deedbook.CorruptError, match=f"{url}: record at lsn {last.lsn}"):
+            list(archive.open(url).iter(*limits))
+    assert [r.lsn for r in archive.open(url).iter(0, last.lsn)][-1] < last.lsn
 
 
 def test_wal_archive_and_live_log_are_one(path: Path, url: str) -> None:
