@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 from deedbook import CorruptError, Error, InvalidArgumentError, MissingError
 from deedbook.jobs import BatchStream
 from deedbook.reports import Damage
-from deedbook.spark._logs.parts import Loss, Piece
+from deedbook.spark._logs.parts import Archived, Loss, Piece
 from deedbook.spark._options.options import ReadOptions
 from deedbook.spark._options.paths import Look
 from deedbook.spark._options.schema import Column
@@ -250,6 +250,7 @@ def read_piece(
             raise error
         yield Damaged(piece.offset, piece.end, piece.reason)
         return
+    assert not isinstance(piece, Archived), "read_archived reads these"
     start, stop = log.limits(options)
     try:
         stream = piece.batches(

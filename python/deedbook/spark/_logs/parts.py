@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
 from deedbook.jobs import Split
 
-__all__ = ["LOG_COST_BYTES", "LogPartition", "Loss", "Piece", "group", "pack"]
+if TYPE_CHECKING:
+    from deedbook.archive._manifest import Manifest
+    from deedbook.archive._windows import Window
+
+__all__ = ["LOG_COST_BYTES", "Archived", "LogPartition", "Loss", "Piece", "group", "pack"]
 
 LOG_COST_BYTES = 256 << 10
 """The cost of opening a log on an executor, in bytes that could be read meanwhile."""
@@ -29,7 +33,43 @@ class Loss(NamedTuple):
     reason: str
 
 
-Piece: TypeAlias = "Split | Loss"
+class Archived(NamedTuple):
+    """A window of an archive. An executor fetches the bytes, and reads them as a log."""
+
+    root: str
+    """The URL of the catalog, or of the archive alone; all pieces below share the connections."""
+    log: str
+    """The archive below the root; empty for the root itself."""
+    manifest: Manifest
+    """The archive without the pieces."""
+    window: Window
+    start: int | None
+    """The limits of a read within the window; None for a ledger."""
+    stop: int | None
+
+    @property
+    def url(self) -> str:
+        """The URL of the archive."""
+        return f"{self.root}/{self.log}" if self.log else self.root
+
+    @property
+    def path(self) -> str:
+        """The column ``path``: the file, or of a WAL the archive."""
+        is_wal = self.manifest.format == "wal"
+        return self.url if is_wal else f"{self.url}/{self.window.pieces[0].path}"
+
+    @property
+    def offset(self) -> int:
+        """With ``end``, the bytes to fetch."""
+        return 0
+
+    @property
+    def end(self) -> int:
+        """The bytes to fetch."""
+        return self.window.bytes
+
+
+Piece: TypeAlias = "Split | Loss | Archived"
 """A piece for an executor to read. Pickled with the partition, so only numbers and a path."""
 
 

@@ -203,6 +203,16 @@ OPTIONS: tuple[Option, ...] = (
         ("read", "stream", "write"),
     ),
     Option(
+        "liveLog",
+        "none",
+        "the path of a log",
+        "Of an [archive](archive.md#spark-and-sail): the log that it belongs to. The"
+        " read has the records of both, each once: dropped records from the archive, the others"
+        " from the log.",
+        _name,
+        ("read",),
+    ),
+    Option(
         "ignoreMissingFiles",
         "`false`",
         "`true`, `false`",

@@ -55,6 +55,7 @@ class ReadOptions:
     mode: Mode = "FAILFAST"
     column_name_of_corrupt_record: str = "_corrupt_record"
     base: str | None = None
+    live_log: str | None = None
     ignore_missing_files: bool = False
     filter: str | None = None
     include: Include = "live"

@@ -1,6 +1,6 @@
 """Finding the directories of the logs at the paths of a read.
 
-Every node must see the paths as files: no ``s3://`` or ``hdfs://``.
+Every node must see the paths as files. A URL ``s3://``, ``gs://`` or ``az://`` is an archive's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from deedbook.spark._options.options import NO_TABLE
 
 __all__ = [
     "Look",
+    "archive_url",
     "escape_glob",
     "file_url",
     "find_logs",
@@ -142,6 +143,20 @@ def escape_glob(path: str) -> str:
 def file_url(path: str | os.PathLike[str]) -> str:
     """The URL by which Spark reads exactly this path, and no further matches of a glob."""
     return f"file://{escape_glob(os.fspath(path))}"
+
+
+def archive_url(given: str) -> str | None:
+    """The URL of an archive, or of a catalog of archives; None for other paths."""
+    if os.path.lexists(given):
+        return None
+    if re.match(r"(s3|gs|az)://", given):
+        return given.rstrip("/")
+    if not re.match("file:", given, re.IGNORECASE):
+        return None
+    place = local_path(given)
+    is_archive = (place / "manifest.json").is_file() and (place / "pieces").is_dir()
+    is_catalog = (place / "catalog" / f"{1:020d}.json").is_file()
+    return place.as_uri() if is_archive or is_catalog else None
 
 
 def local_path(given: str, what: str = "path") -> Path:

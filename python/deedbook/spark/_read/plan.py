@@ -11,7 +11,7 @@ from deedbook.spark._logs.format import LogFormat, Planned, not_opened
 from deedbook.spark._logs.parts import LogPartition, Piece, pack
 from deedbook.spark._options.options import ReadOptions
 
-__all__ = ["Series", "partitions_of", "plan"]
+__all__ = ["Series", "partitions_of", "pieces_of", "plan"]
 
 _BLOCK_BYTES = 64 << 10
 """The index knows about a place between records in so many bytes. Cuts are at these places."""
@@ -23,6 +23,8 @@ class Series(NamedTuple):
     """The logs of a path, in reading order."""
 
     logs: tuple[str, ...]
+    is_archive: bool = False
+    """Whether the only log is the URL of an archive, or of a catalog of archives."""
 
 
 def plan(log: LogFormat, series: Sequence[Series], options: ReadOptions) -> list[LogPartition]:
@@ -33,7 +35,7 @@ def plan(log: LogFormat, series: Sequence[Series], options: ReadOptions) -> list
     A log that does not open raises the error in mode FAILFAST. In other modes, the log is a `Loss`,
     or skipped with a warning. Raises `deedbook.ContiguityError` as `LogFormat.check` does.
     """
-    return partitions_of(lambda size: _pieces(log, series, options, size), options)
+    return partitions_of(lambda size: pieces_of(log, series, options, size), options)
 
 
 def partitions_of(cut: Callable[[int], list[Piece]], options: ReadOptions) -> list[LogPartition]:
@@ -48,11 +50,17 @@ def partitions_of(cut: Callable[[int], list[Piece]], options: ReadOptions) -> li
     return pack(finer, size, log_cost=0)
 
 
-def _pieces(
+def pieces_of(
     log: LogFormat, series: Sequence[Series], options: ReadOptions, split_size: int
 ) -> list[Piece]:
+    """The pieces of a snapshot of the logs, in order. Raises as `plan`."""
     pieces: list[Piece] = []
     for one in series:
+        if one.is_archive:
+            from deedbook.spark._read.archives import pieces_at  # needs the extra s3
+
+            pieces += pieces_at(one.logs[0], log, options, split_size)
+            continue
         planned = list(_open_all(log, one, options, split_size))
         log.check(planned, options)
         pieces += [piece for opened in planned for piece in opened.pieces]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
@@ -12,13 +12,15 @@ from pyspark.sql.types import StructType
 from deedbook import CorruptError
 from deedbook.spark._logs.format import Damaged, LogFormat, read_piece
 from deedbook.spark._logs.formats import format_named
-from deedbook.spark._logs.parts import LogPartition, Piece
+from deedbook.spark._logs.parts import Archived, LogPartition, Piece
 from deedbook.spark._options.options import ReadOptions
 from deedbook.spark._options.schema import CORRUPT_RECORD, bind
 from deedbook.spark._worker import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from deedbook.archive._windows import Folder
 
 __all__ = ["Rows"]
 
@@ -43,17 +45,29 @@ class Rows:
             return
         schema = to_arrow_schema(self._schema, timezone="UTC")
         settle()
-        batches = (b for piece in partition.pieces for b in self._read_piece(piece, schema))
+        batches = (
+            batch
+            for piece, wait in _ready(partition.pieces)
+            for batch in self._read_piece(piece, wait, schema)
+        )
         yield from _joined(batches, self._options.batch_rows, self._options.batch_bytes)
 
-    def _read_piece(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        log = self.format
+    def _read_piece(
+        self, piece: Piece, wait: Callable[[], Folder] | None, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        log, options = self.format, self._options
         constants = log.constants(piece)
         stored = [name for name in self._bound if name not in (CORRUPT_RECORD, *constants)]
         try:
-            for item in read_piece(log, piece, stored, self._options):
+            if isinstance(piece, Archived) and wait is not None:
+                from deedbook.spark._logs.archived import read_archived
+
+                items = read_archived(log, piece, wait, stored, options)
+            else:
+                items = read_piece(log, piece, stored, options)
+            for item in items:
                 if isinstance(item, Damaged):
-                    if self._options.mode == "PERMISSIVE":
+                    if options.mode == "PERMISSIVE":
                         yield self._damage_row(item, piece.path, constants, schema)
                 elif item.num_rows > 0:
                     yield self._batch(item, constants, schema)
@@ -98,6 +112,17 @@ class Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def _ready(
+    pieces: Sequence[Piece],
+) -> Iterable[tuple[Piece, Callable[[], Folder] | None]]:
+    """The pieces in order. The files of an archive come during the reading of the piece before."""
+    if not any(isinstance(piece, Archived) for piece in pieces):
+        return ((piece, None) for piece in pieces)
+    from deedbook.spark._logs.archived import fetched  # needs the extra s3
+
+    return fetched(pieces)
+
+
 def _joined(
     batches: Iterable[pa.RecordBatch], rows_max: int, bytes_max: int
 ) -> Iterator[pa.RecordBatch]:
@@ -133,9 +158,9 @@ def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _failfast(error: CorruptError, file: str) -> CorruptError:
-    where = f"byte {error.offset}" if error.offset is not None else "unknown byte"
+    where = f"byte {error.offset}: " if error.offset is not None else ""
     wrapped = CorruptError(
-        f"{error.path or file}: {where}: {error.reason or error};"
+        f"{error.path or file}: {where}{error.reason or error};"
         " mode DROPMALFORMED or PERMISSIVE reads on after it"
     )
     wrapped.format, wrapped.path = error.format, error.path or file
