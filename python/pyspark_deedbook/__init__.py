@@ -70,7 +70,7 @@ class DefaultSource(DataSource):
         """The stream reader of the columns of ``schema``. The reader's first call raises errors."""
         from deedbook.spark._read import stream as _stream
 
-        return _stream.DeedbookStreamReader(self.options, schema)
+        return _stream.make_stream_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """The batch writer of a DataFrame of this schema, in mode ``append``.

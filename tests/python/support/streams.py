@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from deedbook.spark._read.reader import default_schema
-from deedbook.spark._read.stream import DeedbookStreamReader
+from deedbook.spark._read.stream import DeedbookStreamReader, make_stream_reader
 
 ALL = ReadAllAvailable()
 
@@ -46,7 +46,7 @@ def append(log: Path, start: int, stop: int, **options: Any) -> None:
 
 def reader(path: Path | str, **options: str) -> DeedbookStreamReader:
     given = {"path": str(path), **options}
-    return DeedbookStreamReader(given, default_schema(given))
+    return make_stream_reader(given, default_schema(given))
 
 
 def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any, ...]]:

@@ -28,6 +28,7 @@ from deedbook import (
 from deedbook.spark._logs.format import Limits, LogFormat, Place, Planned, Step
 from deedbook.spark._logs.parts import LogPartition, Piece
 from deedbook.spark._options.options import ReadOptions, parse
+from deedbook.spark._options.paths import archive_url, input_paths
 from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._read.offsets import Offset
 from deedbook.spark._read.plan import partitions_of
@@ -38,7 +39,7 @@ from deedbook.spark._read.rows import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DeedbookStreamReader"]
+__all__ = ["DeedbookStreamReader", "make_stream_reader"]
 
 _log = logging.getLogger("deedbook")
 
@@ -336,6 +337,19 @@ class DeedbookStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         """The state for a task."""
         return {**self.__dict__, "_goal": None, "_seen": None}
+
+
+def make_stream_reader(options: Mapping[str, str], schema: StructType) -> DeedbookStreamReader:
+    """A reader of logs, or of archives. Never raises, as the constructors."""
+    try:
+        is_archive = any(map(archive_url, input_paths(options)))
+    except Error:
+        is_archive = False  # the first call raises
+    if not is_archive:
+        return DeedbookStreamReader(options, schema)
+    from deedbook.spark._read.archive_stream import ArchiveStreamReader  # needs the extra s3
+
+    return ArchiveStreamReader(options, schema)
 
 
 def _after(path: str | None, paths: list[str]) -> list[str]:
