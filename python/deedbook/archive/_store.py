@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 SCHEMES: Final = ("s3", "gs", "az", "file")
 TIMEOUT_SECONDS: Final = 120.0
 """The limit of a request together with the repeats."""
-RANGE_BYTES: Final = 8 << 20
+RANGE_BYTES: Final = 16 << 20
 """Most bytes of a request for reading."""
 _FAILURES: Final = (BaseError, OSError, NotImplementedError, ValueError)
 """The errors that the library raises."""
@@ -151,17 +151,17 @@ class Store:
         found = obstore.get(self._store, self._prefix + name)
         return found.meta, bytes(found.bytes())
 
-    def range(self, name: str, start: int, end: int) -> bytes:
+    def range(self, name: str, start: int, end: int) -> memoryview:
         """The bytes ``start..end`` of an object. Raises `MissingError`."""
         try:
             key = self._prefix + name
-            return bytes(
+            return memoryview(
                 _waiting(lambda: obstore.get_range(self._store, key, start=start, end=end))
             )
         except _FAILURES as error:
             raise self._failed("read", name, error) from None
 
-    def chunks(self, name: str, size: int) -> Iterator[bytes]:
+    def chunks(self, name: str, size: int) -> Iterator[memoryview]:
         """The first ``size`` bytes of an object, by ranges."""
         for start in range(0, size, RANGE_BYTES):
             yield self.range(name, start, min(start + RANGE_BYTES, size))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from deedbook.archive._catalog import name_below, publish
 from deedbook.archive._logs.sealed import Sealed
 from deedbook.archive._logs.source import check_log, open_source, sha256_of
 from deedbook.archive._manifest import Manifest, Piece, commit, load
-from deedbook.archive._store import TIMEOUT_SECONDS, Store
+from deedbook.archive._store import TIMEOUT_SECONDS, Store, begin_call
 
 _BATCH_PIECES: Final = 16
 _BATCH_BYTES: Final = 1 << 30
@@ -100,9 +101,9 @@ def upload(
         done = sent = sent_bytes = adopted = 0
         waiting: list[Piece] = []
         after = manifest.pieces[-1] if manifest.pieces else None
-        for one, bare in source.pieces(new, after):
+        for wait in _ahead(store, source.pieces(new, after)):
             try:
-                piece, was_sent = _send(store, one, bare)
+                piece, was_sent = wait()
             except FileNotFoundError as error:
                 if source.is_contiguous or isinstance(error, Error):
                     raise
@@ -162,6 +163,20 @@ def before_drop(
         upload(Path(path).parent, url, consumer=None, catalog=catalog, timeout=timeout)
 
     return archive
+
+
+def _ahead(
+    store: Store, pieces: Iterable[tuple[Sealed, Piece]]
+) -> Iterator[Callable[[], tuple[Piece, bool]]]:
+    """Functions that wait for the sent pieces, in order; the next piece is read meanwhile."""
+    before: Callable[[], tuple[Piece, bool]] | None = None
+    for one, bare in pieces:
+        going = begin_call(partial(_send, store, one, bare))
+        if before is not None:
+            yield before
+        before = going
+    if before is not None:
+        yield before
 
 
 def _send(store: Store, one: Sealed, bare: Piece) -> tuple[Piece, bool]:

@@ -1,7 +1,7 @@
 """Windows of an archive: a reader fetches one into a temporary directory, and the core reads it.
 
 A WAL is cut between entries of the index, a pier at epochs, a ledger at files. So damage has one
-judge, and a long archive needs the space of two windows: the next one comes during the reading.
+judge, and a long archive needs the space of three windows: two come during the reading of one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deedbook.archive._store import RANGE_BYTES, Store, begin_call
 
 Part = TypeVar("Part")
 Folder = tempfile.TemporaryDirectory[str]
-WINDOW_BYTES: Final = 8 << 20
+WINDOW_BYTES: Final = 16 << 20
 """Bytes of a WAL in one window, about."""
 
 
@@ -37,6 +37,10 @@ class Window(NamedTuple):
     pieces: tuple[Piece, ...]
     bytes: int
     """The bytes to fetch."""
+
+
+AHEAD: Final = 2
+"""Windows that come during the reading of one."""
 
 
 def whole_end(pieces: tuple[Piece, ...]) -> int:
@@ -128,13 +132,18 @@ def splits(
 def ahead(
     parts: Iterable[Part], fetch: Callable[[Part], Folder]
 ) -> Iterator[tuple[Part, Callable[[], Folder]]]:
-    """Each part with a function that waits for the files; the next part comes meanwhile."""
+    """Each part with a function that waits for the files.
+
+    The next parts come meanwhile, once the reader asks for a second one.
+    """
     coming: deque[tuple[Part, Callable[[], Folder]]] = deque()
+    wanted = 0
     try:
         for part in parts:
             coming.append((part, begin_call(partial(fetch, part))))
-            if len(coming) > 1:
+            if len(coming) > wanted:
                 yield coming.popleft()
+                wanted = AHEAD
         while coming:
             yield coming.popleft()
     finally:
