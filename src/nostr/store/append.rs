@@ -138,8 +138,13 @@ impl EventStore {
         Ok((stored, hidden))
     }
 
-    /// The locations of the stored events among these ids.
-    pub(crate) fn locations(&self, ids: &[Id]) -> Result<Vec<Location>> {
+    /// The locations of the stored events among these ids, whatever their flags: for `nostr/`.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)).
+    #[doc(hidden)]
+    pub fn locations(&self, ids: &[Id]) -> Result<Vec<Location>> {
         let (shared, _) = self.writable()?;
         let mut state = shared.state();
         let mut found = Vec::new();
@@ -162,6 +167,30 @@ impl EventStore {
         state.check(shared)?;
         state.segments.read(location, &mut Vec::new()).map_err(|e| e.of(FORMAT))?;
         shared.flag_all(wal, &mut state, [(location, flags.of_event())].into())?;
+        drop(state);
+        shared.keep_promise(wal)
+    }
+
+    /// Delete the stored events among these ids by one write, and sync once: for `nostr/`. A
+    /// compaction in between cannot move another event to a location that the caller knows.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a handle for reading ([`ReadOnly`](crate::ErrorKind::ReadOnly)), and for damage.
+    #[doc(hidden)]
+    pub fn delete_all(&self, ids: &[Id]) -> Result<()> {
+        let (shared, wal) = self.writable()?;
+        let mut state = shared.state();
+        state.check(shared)?;
+        let (mut run, mut buf) = (Group::default(), Vec::new());
+        for id in ids {
+            let Some(at) = shared.asking_index(&mut state, |state| state.location(id))? else {
+                continue;
+            };
+            let flags = state.segments.read(at, &mut buf).map_err(|e| e.of(FORMAT))?.event.flags;
+            run.flagged.insert(at, (flags | Flags::DELETED).of_event());
+        }
+        shared.store(wal, &mut state, &mut run, &mut [])?;
         drop(state);
         shared.keep_promise(wal)
     }

@@ -295,3 +295,23 @@ fn a_thread_compacts_beside_appends_unless_switched_off() {
         assert_eq!(sorted(&on.open(&path, Mode::Read).unwrap()), expected);
     }
 }
+
+/// A compaction may move another event to a location that a caller looked up before. `nostr/` deletes by id.
+#[test]
+fn delete_all_deletes_by_id_with_one_sync() {
+    let options = in_memory().1.durability(Durability::Always);
+    let store = open(&options);
+    store.append_many(&notes(0..20)).unwrap();
+    let gone = [3, 4, 11, 99];
+    let ids: Vec<Id> = gone.iter().map(|&number| note(number).id).collect();
+    let left = without(notes(0..20), &gone);
+    let syncs = store.stats().unwrap().syncs;
+    store.delete_all(&ids).unwrap();
+    assert_eq!((store.stats().unwrap().syncs - syncs, live(&store)), (1, left.clone()));
+    assert_eq!(store.locations(&ids).unwrap().len(), 3);
+    assert!(matches!(store.append(&note(3)).unwrap(), Outcome::Duplicate(_)));
+    store.compact(0.0, false).unwrap();
+    assert!(store.locations(&ids).unwrap().is_empty());
+    store.delete_all(&ids).unwrap();
+    has(store, &options, left);
+}
