@@ -31,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop cargo-mutants stories house public-api fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -119,6 +119,12 @@ models: ## group commit of every kind of log under a model checker, SHUTTLE_SCHE
 interop: ## beside the real crates: logs of wal-db, each reading the other's; files of transientdb
 	@scripts/need.sh rust
 	cargo test --manifest-path tests/interop/Cargo.toml --target-dir target/interop --locked
+
+relay: ## the event store behind a relay, with nostr-sdk, nak and go-nostr as its clients
+	@scripts/need.sh rust
+	@scripts/nak.sh
+	PATH="$(CURDIR)/target/relay/bin:$$PATH" \
+		cargo test --manifest-path nostr/Cargo.toml --target-dir target/relay --locked
 
 cargo-mutants: ## mutations of the lines that changed, ARGS="--since COMMIT" or "--all": target/mutants
 	@scripts/need.sh rust python

@@ -5,8 +5,8 @@
 
 A row has a number, the demand of a document, the state, a file, tests, the page that decides, and
 a note. A test is ``program::path::name``: ``lib`` stands for src, ``capi`` for capi/tests,
-``interop`` for tests/interop/tests, every other program for its folder of tests. A Python test is
-``file::name``.
+``interop`` for tests/interop/tests, ``relay`` for nostr/tests, every other program for its folder
+of tests. A Python test is ``file::name``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ DOCUMENTS = {
     "C": "Design of the project",
 }
 STATES = ("done", "partly", "missing", "ruled", "not applicable")
-FOLDERS = {"lib": "src", "capi": "capi/tests", "interop": "tests/interop/tests"}
+FOLDERS = {
+    "lib": "src",
+    "capi": "capi/tests",
+    "interop": "tests/interop/tests",
+    "relay": "nostr/tests",
+}
 
 
 class Row(NamedTuple):

@@ -63,6 +63,7 @@ def parts() -> dict[str, list[str]]:
             *nextest(chosen(["process::parts_memory", "book::limits"])),
         ],
         "models": ["make", "models"],
+        "relay": ["make", "relay"],
         "c": [*NEXTEST, "--package", "deedbook-capi"],
         "c-install": ["scripts/c_install.sh"],
         "python": pytest(of_spark=False),
