@@ -31,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-since bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-relay bench-since bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -90,6 +90,11 @@ bench-nostr: ## the event store alone beside its peers, and its picture
 	cargo run --release --locked --manifest-path benches/nostr_peers/Cargo.toml \
 		--target-dir target/nostr-peers -- $(filter --quick,$(ARGS))
 	$(if $(filter --quick,$(ARGS)),,$(PY) benches/python/nostr.py)
+
+bench-relay: ## a relay over the event store and over nostr-lmdb, by nostr-bench: benches/results/relay.md
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	$(PY) benches/python/relay.py $(ARGS)
 
 bench-migrate: ## LMDB to books and back, conversions, slots beside packed: benches/results/migrate.md
 	@scripts/need.sh rust python
