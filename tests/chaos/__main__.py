@@ -20,7 +20,6 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=100.0, help="events a second")
-    parser.add_argument("--events", type=int, help="by default as many as last for the kills")
     parser.add_argument("--from", dest="source", type=Path, help="real events, as JSON lines")
     parser.add_argument("--cluster", action="store_true", help="a master and two nodes of Spark's")
     parser.add_argument("--no-troubles", action="store_true", help="kill only")
@@ -28,7 +27,6 @@ def main() -> int:
     trial = Trial(
         asked.directory.absolute(),
         asked.seed,
-        asked.events,
         asked.source,
         asked.rate,
         cluster=asked.cluster,

@@ -108,8 +108,6 @@ class Trial:
 
     directory: Path
     seed: int
-    events: int | None = None
-    """None: enough for the kills, or all of ``source``."""
     source: Path | None = None
     """A file of real events; without a file the events are synthetic."""
     rate: float = 100.0
@@ -167,9 +165,7 @@ class Trial:
         return started, Runs(home, started.master, settings, scratch, started.environment)
 
     def _producers(self, kills: int) -> _Producers:
-        events = self.events
-        if events is None and self.source is None:
-            events = int(self.rate * _KILL_SECONDS * kills)
+        events = None if self.source else int(self.rate * _KILL_SECONDS * kills)
         inputs = self.directory / "in"
         running = generate.start(
             inputs, events=events, seed=self.seed, rate=self.rate, source=self.source
@@ -177,7 +173,6 @@ class Trial:
         return _Producers(running, inputs)
 
     def _let_follow(self, home: Home) -> None:
-        """Wait until the follower sees the end of the logs."""
         sizes: list[int] = []
         for _ in range(60):
             before = sizes

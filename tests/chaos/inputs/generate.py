@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +14,6 @@ from deedbook import InvalidArgumentError
 
 _TESTS: Final = Path(__file__).absolute().parents[2]
 """The directory with this package."""
-EVENTS: Final = 10_000
-"""Default number of synthetic events."""
 _SYNTHETIC_BEGIN: Final = 1_767_312_000
 """2026-01-02. With a lateness of at most a day, all events are within three days."""
 _SYNTHETIC_SECONDS: Final = 2 * 86400
@@ -103,7 +101,7 @@ def start(
     directory: Path,
     *,
     events: int | None = None,
-    seed: int | None = None,
+    seed: int = 0,
     rate: float | None = None,
     source: Path | None = None,
     resume: bool = False,
@@ -112,21 +110,14 @@ def start(
 
     The producers send ``events`` lines of the file ``source``, or synthetic ones. With ``rate``
     they send about ``rate`` a second, otherwise as fast as possible. ``resume`` continues after a
-    kill with the earlier settings; given settings must be equal, except the rate.
+    kill with the earlier settings.
 
-    Raises `InvalidArgumentError`, also for existing inputs without ``resume``, and OSError.
+    Raises `InvalidArgumentError`, and OSError.
     """
     file = directory / "expected" / SETTINGS_FILE
     if resume:
-        settings = _same(Settings.load(file), events, seed, source)
-        settings = replace(settings, rate=rate) if rate is not None else settings
-    else:
-        there = [name for name in (*INPUTS.values(), "expected") if (directory / name).exists()]
-        if there:
-            raise InvalidArgumentError(
-                f"{directory}: {', '.join(there)} is there already; resume goes on"
-            )
-        settings = _settings(events, seed, rate, source)
+        return Generation(directory, Settings.load(file))
+    settings = _settings(events, seed, rate, source)
     file.parent.mkdir(parents=True, exist_ok=True)
     settings.save(file)
     of = f"those of {settings.source}" if settings.source else "synthetic: no one wrote them"
@@ -135,33 +126,17 @@ def start(
     return Generation(directory, settings)
 
 
-def _settings(
-    events: int | None, seed: int | None, rate: float | None, source: Path | None
-) -> Settings:
-    count = EVENTS if events is None else events
-    if source is not None:
-        there = len(OfFile(source))
-        if events is not None and events > there:
-            raise InvalidArgumentError(f"{events} events are asked for; {source} has {there}")
-        count = there if events is None else events
+def _settings(events: int | None, seed: int, rate: float | None, source: Path | None) -> Settings:
+    there = events or 0 if source is None else len(OfFile(source))
+    count = there if events is None else events
+    if count > there:
+        raise InvalidArgumentError(f"{count} events are asked for; {source} has {there}")
     path = None if source is None else str(source.absolute())
     if rate is None:
         begin, seconds = _SYNTHETIC_BEGIN, float(_SYNTHETIC_SECONDS)
     else:
         begin, seconds = int(time.time()), count / rate
-    return Settings(count, seed or 0, rate, path, begin, seconds)
-
-
-def _same(
-    settings: Settings, events: int | None, seed: int | None, source: Path | None
-) -> Settings:
-    path = None if source is None else str(source.absolute())
-    asked = {"events": events, "seed": seed, "source": path}
-    for name, value in asked.items():
-        begun = getattr(settings, name)
-        if value is not None and value != begun:
-            raise InvalidArgumentError(f"{name} was {begun} when this was begun, not {value}")
-    return settings
+    return Settings(count, seed, rate, path, begin, seconds)
 
 
 def _started(directory: Path, name: str) -> subprocess.Popen[str]:

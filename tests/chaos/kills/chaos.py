@@ -50,8 +50,6 @@ class Kill:
 
 @dataclass
 class Chaos:
-    """Runs a pipeline repeatedly, and kills it."""
-
     runs: Runs
     seed: int
     producer: Callable[[], bool] | None = None

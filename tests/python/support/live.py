@@ -58,7 +58,6 @@ def next_line(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def ends_quietly(process: subprocess.Popen[bytes]) -> None:
-    """Close a command's output pipe, and check that the command ends silently."""
     process.stdout.close()
     assert process.wait(GIVE_UP_SECONDS) == 141
     assert process.stderr.read() == b""

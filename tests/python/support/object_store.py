@@ -103,7 +103,6 @@ class Gate:
         self._thread.start()
 
     def reset(self) -> None:
-        """Forget the requests, and answer all of them again."""
         self.requests, self.stored = [], []
         self.behave, self.after = lambda request: "ok", lambda request: None
 

@@ -1,4 +1,4 @@
-//! Shared by the tests: small logs to break, and their contents.
+//! Shared by the tests: small logs to break, and the contents of logs.
 
 pub mod flips;
 pub mod hooked;

@@ -5,10 +5,7 @@ use std::io::Read;
 use deedbook::book::{Deed, Layout, Options};
 
 use super::range;
-use crate::support::formats::subject::{
-    Event, Log, Record, Walk, drained, methods_of_a_public_handle, methods_of_the_handle,
-    methods_of_the_options, on_corrupt, parts, walk, walked,
-};
+use crate::support::formats::subject::*;
 use crate::support::prelude::*;
 use arrow_array::{Array, BinaryArray, Int32Array, Int64Array, RecordBatch, UInt64Array};
 

@@ -8,10 +8,7 @@ use deedbook::wal::{Layout, Options};
 use super::range;
 use crate::support::formats::book::{number, payload, rows};
 use crate::support::formats::framing::crc32c;
-use crate::support::formats::subject::{
-    Event, Log, Record, Walk, drained, methods_of_a_public_handle, methods_of_the_handle,
-    methods_of_the_options, on_corrupt, parts, walk, walked,
-};
+use crate::support::formats::subject::*;
 use crate::support::prelude::*;
 
 pub struct WalFormat {

@@ -27,7 +27,7 @@ pub use crate::support::formats::subject::{
 pub use crate::support::mix::mix;
 pub use oracle::{Expect, hash, judge, judge_any};
 
-/// One test for each of these functions and each subject: a failure names both, and `cargo nextest run --test engine
+/// A test for each function and each subject: a failure names the two, and `cargo nextest run --test engine
 /// wal_tiny` runs the tests of one format. No test may run forever.
 #[allow(unused_macros)]
 macro_rules! for_every_subject {
