@@ -31,7 +31,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-migrate bench-nostr bench-relay bench-since bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-archive bench-migrate bench-nostr bench-relay bench-since bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -100,6 +100,12 @@ bench-migrate: ## LMDB to books and back, conversions, slots beside packed: benc
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
 	$(PY) benches/python/migrate.py $(ARGS)
+
+bench-archive: ## archives next to plain PUT and GET at an S3 server on this machine: benches/results/archive.md
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	@scripts/s3.sh
+	$(PY) benches/python/archive.py $(ARGS)
 
 bench-since: ## Book's benchmarks beside those before the engine: benches/results/since.md
 	@scripts/need.sh rust python

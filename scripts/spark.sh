@@ -38,7 +38,7 @@ run() {
     fi
     # shellcheck disable=SC2046  # three requirements
     "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
-        'deltalake>=1.2,<2' \
+        'deltalake>=1.2,<2' 'obstore>=0.10,<0.13' \
         'backports.zstd>=1; python_version < "3.14"' \
         $(requirements "$which")
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \

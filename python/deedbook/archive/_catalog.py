@@ -124,7 +124,7 @@ class Catalog:
         manifest = manifest_of(place, value)
         try:
             log = str(value["log"])
-            facts = {**manifest.facts, "head": value["start"]}
+            manifest.facts["head"] = value["start"]
             here = self._store.below(log)
             return Entry(
                 number=value["number"],
@@ -134,7 +134,7 @@ class Catalog:
                 stop=value["stop"],
                 records=value["records"],
                 bytes=value["bytes"],
-                archive=Archive(here, replace(manifest, facts=facts), None),
+                archive=Archive(here, manifest, None),
             )
         except (KeyError, TypeError) as error:
             raise corrupt(place, f"no entry: {error}") from None

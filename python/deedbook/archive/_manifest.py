@@ -74,6 +74,9 @@ class Piece:
         return f"{PIECES}/{self.begin:020d}-{self.records}-{self.bytes}-{self.sha256}"
 
 
+_FIELDS: Final = tuple(each.name for each in fields(Piece))
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The log of an archive, and its pieces in the order of their positions."""
@@ -206,9 +209,9 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def _piece(one: dict[str, Any]) -> Piece:
-    piece = Piece(**{each.name: one[each.name] for each in fields(Piece)})
+    piece = Piece(*map(one.__getitem__, _FIELDS))
     numbers = (piece.begin, piece.end, piece.next, piece.records, piece.bytes)
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+    if not {*map(type, numbers)} == {int} or min(numbers) < 0:
         raise ValueError(f"numbers {numbers} of a piece")
     if not _SHA256.fullmatch(piece.sha256):
         raise ValueError("no checksum of a piece")

@@ -121,7 +121,7 @@ class Archive:
     def _records(self, found: Iterator[Window], start: Any, stop: Any) -> Iterator[Any]:
         """The records of windows; the next window comes during the reading."""
         manifest = self._manifest
-        for window, wait in ahead(found, partial(fetch, self._store, manifest)):
+        for window, wait in ahead(found, partial(fetch, self._store, manifest), 0):
             begin: Any = window.begin
             end: Any = window.end
             if self.format == "ledger":

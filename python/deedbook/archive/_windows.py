@@ -6,12 +6,13 @@ judge, and a long archive needs the space of three windows: two come during the 
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -24,9 +25,22 @@ from deedbook.archive._restore import place_of, unfinished, write_piece
 from deedbook.archive._store import RANGE_BYTES, Store, begin_call
 
 Part = TypeVar("Part")
-Folder = tempfile.TemporaryDirectory[str]
 WINDOW_BYTES: Final = 16 << 20
 """Bytes of a WAL in one window, about."""
+
+
+class Folder:
+    """A temporary directory; goes with the last reference, which a thread may hold."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="deedbook-archive-")
+        self._remove = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *error: object) -> None:
+        self._remove()
 
 
 class Window(NamedTuple):
@@ -51,15 +65,17 @@ def whole_end(pieces: tuple[Piece, ...]) -> int:
 
 def windows(manifest: Manifest, start: int | None, stop: int | None, size: int) -> Iterator[Window]:
     """The windows with the positions from ``start`` to before ``stop``; ``size`` is for a WAL."""
-    pieces = tuple(replace(piece, index=[]) for piece in manifest.pieces)  # readers use none
+    pieces = manifest.pieces
     if manifest.format != "wal":
         for piece in pieces:
             if (start is None or piece.end > start) and (stop is None or piece.begin < stop):
-                yield Window(piece.begin, piece.end, (piece,), piece.bytes)
+                yield Window(piece.begin, piece.end, (_bare(piece),), piece.bytes)
         return
-    borders = [entry[0] for piece in manifest.pieces for entry in piece.index]
-    borders.append(whole_end(manifest.pieces))
+    borders = [entry[0] for piece in pieces for entry in piece.index]
+    borders.append(whole_end(pieces))
     stop = borders[-1] if stop is None else stop
+    if start is not None and start >= stop:
+        return
     at = 0 if start is None else max(bisect_right(borders, start) - 1, 0)
     while at < len(borders) - 1 and borders[at] < stop:
         after = bisect_right(borders, borders[at] + size, lo=at + 1) - 1
@@ -67,24 +83,25 @@ def windows(manifest: Manifest, start: int | None, stop: int | None, size: int) 
         begin, end = borders[at], borders[after]
         first = bisect_right(pieces, begin, key=lambda piece: piece.end)
         last = bisect_left(pieces, end, lo=first, key=lambda piece: piece.begin)
-        yield Window(begin, end, pieces[first:last], end - begin)
+        yield Window(begin, end, tuple(map(_bare, pieces[first:last])), end - begin)
         at = after
+
+
+def _bare(piece: Piece) -> Piece:
+    """A piece without the index, of which a reader has no use."""
+    return Piece(**{**vars(piece), "index": []})
 
 
 def fetch(store: Store, manifest: Manifest, window: Window) -> Folder:
     """The files of a window in a temporary directory. Raises as `Archive.iter`."""
-    folder = tempfile.TemporaryDirectory(prefix="deedbook-archive-")
-    try:
-        for piece in window.pieces:
-            if manifest.format == "wal":
-                _write_range(store, piece, window, Path(folder.name))
-            else:
-                write_piece(store, piece, Path(folder.name))
-        if manifest.format == "wal" and window.begin:
-            Path(folder.name, "head").write_bytes(_wal_head(window.begin))
-    except BaseException:
-        folder.cleanup()
-        raise
+    folder = Folder()
+    for piece in window.pieces:
+        if manifest.format == "wal":
+            _write_range(store, piece, window, Path(folder.name))
+        else:
+            write_piece(store, piece, Path(folder.name))
+    if manifest.format == "wal" and window.begin:
+        Path(folder.name, "head").write_bytes(_wal_head(window.begin))
     return folder
 
 
@@ -130,30 +147,20 @@ def splits(
 
 
 def ahead(
-    parts: Iterable[Part], fetch: Callable[[Part], Folder]
+    parts: Iterable[Part], fetch: Callable[[Part], Folder], wanted: int = AHEAD
 ) -> Iterator[tuple[Part, Callable[[], Folder]]]:
     """Each part with a function that waits for the files.
 
-    The next parts come meanwhile, once the reader asks for a second one.
+    The next parts come meanwhile; with ``wanted`` 0 not before the reader asks for a second one.
     """
     coming: deque[tuple[Part, Callable[[], Folder]]] = deque()
-    wanted = 0
-    try:
-        for part in parts:
-            coming.append((part, begin_call(partial(fetch, part))))
-            if len(coming) > wanted:
-                yield coming.popleft()
-                wanted = AHEAD
-        while coming:
+    for part in parts:
+        coming.append((part, begin_call(partial(fetch, part))))
+        if len(coming) > wanted:
             yield coming.popleft()
-    finally:
-        for _, wait in coming:  # the reader stops early
-            begin_call(partial(_remove, wait))
-
-
-def _remove(wait: Callable[[], Folder]) -> None:
-    with suppress(Error):
-        wait().cleanup()
+            wanted = AHEAD
+    while coming:
+        yield coming.popleft()
 
 
 @contextmanager

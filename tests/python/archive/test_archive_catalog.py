@@ -102,11 +102,11 @@ def _die(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
     def dying(whole: Callable[..., Any]) -> Callable[..., Any]:
         def put(*args: Any) -> Any:
             nonlocal puts
-            puts += 1
-            if puts - 1 == at and not after:
+            mine, puts = puts, puts + 1  # a piece goes up while the next one is read
+            if mine == at and not after:
                 raise Killed
             done = whole(*args)
-            if puts - 1 == at:
+            if mine == at:
                 raise Killed
             return done
 

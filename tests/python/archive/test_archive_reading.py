@@ -79,6 +79,29 @@ def test_a_range_fetches_its_pieces_only(
     assert sum(length for _, length in fetched) <= 8 << 20
 
 
+STOPS_EARLY = """
+import sys
+from deedbook import archive
+from deedbook.archive import _read
+_read.WINDOW_BYTES = 50_000
+records = archive.open(sys.argv[1]).iter()
+for _ in range(60):
+    next(records)
+"""
+
+
+def test_a_reader_may_stop_early(
+    path: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_child: Any
+) -> None:
+    wal(path)
+    archive.upload(path, url)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    done = run_child(STOPS_EARLY, url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
 def test_positions_within_records_are_refused(path: Path, url: str) -> None:
     records = wal(path)
     archive.upload(path, url)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from deedbook import InvalidArgumentError, MissingError, archive
 from deedbook.archive import Archive, Catalog, Entry
+from deedbook.archive._manifest import Manifest
 from deedbook.archive._read import border_of, live_log, windows_of
 from deedbook.archive._windows import WINDOW_BYTES, whole_end, windows
 from deedbook.spark._logs.format import LogFormat
@@ -40,7 +41,7 @@ def source_at(url: str, options: ReadOptions | None = None) -> Source:
 
 
 def format_at(url: str, options: ReadOptions) -> LogFormat:
-    """The format of an archive; of a catalog the option ``log``, or the first entry's format."""
+    """The format of an archive. A catalog has the option ``log``, or the first entry's format."""
     source = source_at(url)
     if isinstance(source, Catalog) and options.log is not None:
         return format_named(options.log)
@@ -122,8 +123,9 @@ def pieces_at(url: str, log: LogFormat, options: ReadOptions, size: int) -> list
 def cut(
     root: str, name: str, found: Archive, start: int | None, stop: int | None, size: int
 ) -> list[Archived]:
-    """The windows between two positions; of a WAL ``start`` must not be dropped."""
+    """The windows between two positions. A WAL must have the record at ``start``."""
     manifest, is_ledger = found._manifest, found.format == "ledger"
+    bare = Manifest(manifest.format, manifest.facts)
     size = min(size, WINDOW_BYTES)
     find = (
         windows_of(found, start, stop, size)
@@ -134,7 +136,7 @@ def cut(
         Archived(
             root,
             name,
-            replace(manifest, pieces=()),
+            bare,
             part,
             None if is_ledger else max(part.begin, start or 0),
             None if is_ledger else part.end if stop is None else min(part.end, stop),

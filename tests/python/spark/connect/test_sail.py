@@ -10,6 +10,7 @@ import deedbook
 from deedbook import Book, EventStore, Wal
 from log_bytes import flip
 from logs import append_to, make_logs
+from object_store import BUCKET, serving
 from spark_session import load, write
 
 server = pytest.importorskip(
@@ -71,6 +72,51 @@ def test_errors_name_the_place_as_on_spark(sail: Any, tmp_path: Path) -> None:
     rows = load(sail, tmp_path / "book", mode="PERMISSIVE").collect()
     assert [row.event for row in rows if row._corrupt_record is not None] == [61]
     assert len(rows) == 300
+
+
+@pytest.fixture(params=["file", "s3"])
+def root(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The URL of a catalog."""
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    if request.param == "file":
+        yield (tmp_path / "store").as_uri()
+        return
+    (tmp_path / "s3").mkdir()
+    with serving(tmp_path / "s3") as gate:
+        for name, value in gate.environment.items():
+            monkeypatch.setenv(name, value)
+        yield f"s3://{BUCKET}/logs"
+
+
+def test_sail_reads_archives_as_logs(sail: Any, tmp_path: Path, root: str) -> None:
+    from deedbook import archive
+
+    for name in ("a", "b"):
+        with Wal.create(tmp_path / name, segment_bytes=16384) as wal:
+            wal.append_many(bytes([number]) * 900 for number in range(100))
+        archive.upload(tmp_path / name, f"{root}/{name}", catalog=root)
+    with Wal.open(tmp_path / "a", "a") as wal:
+        live = [tuple(record) for record in wal]
+        assert wal.retain(max_bytes=0).records > 50
+    bounds = archive.open(f"{root}/a").bounds
+    assert bounds is not None
+    expected = [record for record in live if record[0] < bounds[1]]
+
+    def rows(source: str, **options: Any) -> list[tuple[Any, ...]]:
+        found = load(sail, source, splitSize="16k", **options).collect()
+        return sorted((row.lsn, bytes(row.payload)) for row in found)
+
+    assert rows(f"{root}/a") == expected
+    assert rows(root) == sorted(expected * 2)
+    assert rows(f"{root}/a", start=live[9][0], end=live[80][0]) == live[9:80]
+    assert rows(f"{root}/a", liveLog=tmp_path / "a") == live
+    objects = tmp_path / "s3" / "objects" / BUCKET / "logs" if root.startswith("s3") else None
+    folder = (objects or tmp_path / "store") / "b" / "pieces"
+    flip(min(folder.iterdir()), 2000)
+    with pytest.raises(Exception, match=f"{root}/b: byte .* checksum"):
+        rows(root)
 
 
 def numbered(sail: Any, rows: int) -> Any:

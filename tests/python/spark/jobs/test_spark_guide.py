@@ -14,7 +14,17 @@ from places import DOCS
 GUIDES = [DOCS / f"spark{of}.md" for of in ("", "-streams", "-writing", "-jobs")]
 # The inputs and outputs of the examples, here in a new directory.
 PATHS = ("pier", "spool", "notes", "orders", "copies", "checkpoint", "incoming", "events", "bad")
-PATHS += ("exported", "dumps", "migrated", "small", "few")
+PATHS += (
+    "archives",
+    "queue",
+    "checkpoints",
+    "archived",
+    "exported",
+    "dumps",
+    "migrated",
+    "small",
+    "few",
+)
 
 
 def blocks(guide: Path) -> list[tuple[int, str, str]]:
@@ -32,6 +42,7 @@ def placed(text: str, directory: Path) -> str:
 def test_the_examples_of_the_guides_run(spark: Any, tmp_path: Path) -> None:
     if not DOCS.exists():
         pytest.skip("no docs")
+    archive = pytest.importorskip("deedbook.archive", reason="obstore is not installed")
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "a.jsonl").write_text('{"a":1}\n{"a":\n')
     (tmp_path / "dumps").mkdir()
@@ -45,6 +56,10 @@ def test_the_examples_of_the_guides_run(spark: Any, tmp_path: Path) -> None:
         append_to("wal", tmp_path / "small" / f"{number}", [b"record"])
     append_to("ledger", tmp_path / "spool", [b"event"] * 10, base="events")
     append_to("nostr", tmp_path / "notes", events(0, 9))
+    store = (tmp_path / "archives").as_uri()
+    with Wal.create(tmp_path / "queue", segment_bytes=20_000) as wal:
+        wal.append_many(bytes(1000) for _ in range(100))
+    archive.upload(tmp_path / "queue", f"{store}/queue", catalog=store)
     names: dict[str, Any] = {"spark": spark}
     found = [(guide, *block) for guide in GUIDES for block in blocks(guide)]
     assert len(found) >= 13
@@ -62,6 +77,9 @@ def test_the_examples_of_the_guides_run(spark: Any, tmp_path: Path) -> None:
     assert spark.read.parquet(str(tmp_path / "orders.parquet")).count() == 30
     assert names["notes"].columns == ["created_at", "content"]
     assert names["damage"].count() == 0
+    archived = names["all_logs"].count()
+    assert (names["some"].count(), names["both"].count()) == (archived - 1, 100)
+    assert spark.read.parquet(str(tmp_path / "archived.parquet")).count() == archived > 90
     assert (names["imported"].stored, names["imported"].bad) == (31, 1)
     for view in ("deeds", "copies"):
         spark.catalog.dropTempView(view)

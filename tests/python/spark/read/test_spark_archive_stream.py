@@ -56,6 +56,8 @@ def test_each_record_comes_once(format: str, tmp_path: Path, root: str) -> None:
             found += read(stream, start, stop)
     expected = [row for name in "abc" for row in rows(f"{root}/{name}", columns=columns)]
     assert sorted(found) == sorted(expected)
+    some = rows(root, columns=columns, start=expected[20][1])
+    assert sorted(some) == sorted(row for row in expected if row[1] >= expected[20][1])
 
 
 def test_stream_of_one_archive_has_its_pieces(path: Path, root: str) -> None:
