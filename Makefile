@@ -134,6 +134,7 @@ interop: ## beside the real crates: logs of wal-db, each reading the other's; fi
 relay: ## the event store behind a relay, with nostr-sdk, nak and go-nostr as its clients
 	@scripts/need.sh rust
 	@scripts/nak.sh
+	cargo clippy --manifest-path nostr/Cargo.toml --all-targets --target-dir target/relay --locked -- -D warnings
 	PATH="$(CURDIR)/target/relay/bin:$$PATH" \
 		cargo test --manifest-path nostr/Cargo.toml --target-dir target/relay --locked
 

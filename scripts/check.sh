@@ -15,7 +15,6 @@ step cargo fmt --manifest-path nostr/Cargo.toml --check
 # The Python crate by itself: its feature abi3 is not what is built by default.
 step cargo clippy --workspace --exclude deedbook-python --all-targets --all-features --locked -- -D warnings
 step cargo clippy -p deedbook-python --locked -- -D warnings
-step cargo clippy --manifest-path nostr/Cargo.toml --all-targets --target-dir target/relay --locked -- -D warnings
 # What few features leave unused.
 step cargo clippy --lib --no-default-features --locked -- -D warnings
 step cargo clippy --lib --features nostr --locked -- -D warnings

@@ -97,7 +97,7 @@ def test_command_hides_events_by_rule_and_id(path: Path) -> None:
         (("--kind", "1", "--event", second), "goes alone"),
         (("--kind", "1"), "give --max-bytes"),
         (("--kind", "70000", "--max-bytes", "0"), "70000"),
-        (("--consumed",), "no consumers"),
+        (("--consumed",), "write-ahead logs and piers"),
         (("--event", "xy"), "id of 2 characters"),
     ]:
         assert says in refused("retain", path, *words)

@@ -236,7 +236,10 @@ def _retain(args: argparse.Namespace, out: Output) -> int:
 def _hide(args: argparse.Namespace, out: Output) -> int:
     """Hide events of a store: by id, or by the rules."""
     if args.consumed:
-        raise CliError("retain: --consumed is for WALs and piers, an event store has no consumers")
+        why = (
+            f"--consumed: {args.path} holds an event store, this is for write-ahead logs and piers"
+        )
+        raise CliError(f"retain: {why}")
     store_at(args, args.path)  # opening for writing would make a missing one
     opened = EventStore.open(args.path, "a", lock_timeout=args.lock_timeout, auto_compact=False)
     with opened as store, Progress("retain", enabled=not args.quiet) as progress:
