@@ -54,7 +54,7 @@ class Window(NamedTuple):
 
 
 AHEAD: Final = 2
-"""Windows that come during the reading of one."""
+"""Windows to fetch while a reader reads another."""
 
 
 def whole_end(pieces: tuple[Piece, ...]) -> int:
