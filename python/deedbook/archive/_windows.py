@@ -54,7 +54,7 @@ class Window(NamedTuple):
 
 
 AHEAD: Final = 2
-"""Windows to fetch while a reader reads another."""
+"""Windows to fetch ahead."""
 
 
 def whole_end(pieces: tuple[Piece, ...]) -> int:

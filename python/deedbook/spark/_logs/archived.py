@@ -9,8 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from deedbook import CorruptError
-from deedbook.archive._store import TIMEOUT_SECONDS, Store
-from deedbook.archive._windows import Folder, ahead, fetch, named, splits
+from deedbook.archive import TIMEOUT_SECONDS, Folder, Store, ahead, fetch, named, splits
 from deedbook.spark._logs.format import Damaged, LogFormat, not_opened, read_piece
 from deedbook.spark._logs.parts import Archived, Piece
 from deedbook.spark._options.options import ReadOptions

@@ -11,8 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from deedbook.jobs import Split
 
 if TYPE_CHECKING:
-    from deedbook.archive._manifest import Manifest
-    from deedbook.archive._windows import Window
+    from deedbook.archive import Manifest, Window
 
 __all__ = ["LOG_COST_BYTES", "Archived", "LogPartition", "Loss", "Piece", "group", "pack"]
 

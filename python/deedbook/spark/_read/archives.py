@@ -7,10 +7,18 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from deedbook import InvalidArgumentError, MissingError, archive
-from deedbook.archive import Archive, Catalog, Entry
-from deedbook.archive._manifest import Manifest
-from deedbook.archive._read import border_of, live_log, windows_of
-from deedbook.archive._windows import WINDOW_BYTES, whole_end, windows
+from deedbook.archive import (
+    WINDOW_BYTES,
+    Archive,
+    Catalog,
+    Entry,
+    Manifest,
+    border_of,
+    live_log,
+    whole_end,
+    windows,
+    windows_of,
+)
 from deedbook.spark._logs.format import LogFormat
 from deedbook.spark._logs.formats import format_named
 from deedbook.spark._logs.parts import Archived, Piece

@@ -20,7 +20,7 @@ from deedbook.spark._worker import settle
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from deedbook.archive._windows import Folder
+    from deedbook.archive import Folder
 
 __all__ = ["Rows"]
 
