@@ -173,6 +173,7 @@ def promises(figures: Figures, given: argparse.Namespace) -> list[Row]:
 
 def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any]) -> str:
     run, machine = about["run"], about["machine"]
+    nice = f", at nice {run['nice']}" if run["nice"] else ""
     lines = [
         "# Archives at an S3 server",
         "",
@@ -180,8 +181,8 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
         f" of {given.repetitions} repetitions in which all take turns. The server, versitygw, runs"
         f" on the same machine. {machine['processors']} x {machine['processor']},"
         f" {machine['memory_gib']} GiB, {machine['kernel']}, {machine['filesystem']},"
-        f" {machine['python']}; {loads(machine)}. Absolute figures move between machines; compare"
-        " within the table. All runs: [archive.json](archive.json).",
+        f" {machine['python']}; {loads(machine)}{nice}. Absolute figures move between machines;"
+        " compare within the table. All runs: [archive.json](archive.json).",
         "",
     ]
     if given.quick:
@@ -237,6 +238,7 @@ def main() -> None:
             "command": command(sys.argv[1:], make="make bench-archive"),
             **day,
             "seconds": round(time.monotonic() - begun),
+            "nice": os.nice(0),
             **{name: getattr(given, name) for name in sizes},
         },
         "machine": machine,
