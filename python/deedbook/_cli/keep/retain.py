@@ -263,11 +263,12 @@ def _hide(args: argparse.Namespace, out: Output) -> int:
 
 def _hide_events(store: EventStore, ids: Sequence[str], *, dry_run: bool) -> int:
     """Hide the events with these ids, all or none."""
-    found = [store.get(event) for event in ids]
-    for event, stored in zip(ids, found, strict=True):
-        if stored is None:
+    places = set()
+    for event in ids:
+        stored = store.get(event)
+        if stored is None or stored.location is None:
             raise CliError(f"retain: {store.path} has no event {event}, or it is hidden already")
-    places = {stored.location for stored in found if stored is not None}
+        places.add(stored.location)
     for location in () if dry_run else places:
         store.set_flags(location, deleted=True)
     return len(places)
