@@ -2707,7 +2707,7 @@ class EventStore:
         *,
         max_bytes: int | None = None,
         max_age: float | None = None,
-        kinds: Sequence[int] = (),
+        kinds: Sequence[int] | None = None,
         dry_run: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> int:

@@ -166,7 +166,7 @@ class AsyncEventStore(AsyncHandle[EventStore, Side]):
         *,
         max_bytes: int | None = None,
         max_age: float | None = None,
-        kinds: Sequence[int] = (),
+        kinds: Sequence[int] | None = None,
         dry_run: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> int:

@@ -595,18 +595,19 @@ impl PyEventStore {
     }
 
     #[doc = doc!("EventStore".retain)]
-    #[pyo3(signature = (*, max_bytes=None, max_age=None, kinds=Vec::new(), dry_run=false,
+    #[pyo3(signature = (*, max_bytes=None, max_age=None, kinds=None, dry_run=false,
                         progress=None))]
     fn retain(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: Option<u64>,
         max_age: Option<f64>,
-        kinds: Vec<u16>,
+        kinds: Option<Vec<u16>>,
         dry_run: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
         let retention = arguments::retention(py, max_bytes, ("max_age", max_age), false)?;
+        let kinds = kinds.unwrap_or_default();
         Progress::run(py, progress, |progress| {
             self.store.retain_with(&retention, &kinds, dry_run, &mut |events| {
                 progress.tell(|py, callback| callback.call1(py, (events,)))
