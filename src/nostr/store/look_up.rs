@@ -1,14 +1,18 @@
-//! Find stored events by id and by address, in the index and in the changes that wait for the
+//! Find stored events and deletions by id and by address, in the index and in the changes that wait for the
 //! index.
 
 use super::handle::State;
+use super::tombstones::Tombstones;
 use crate::error::{Error, ErrorKind, Result};
-use crate::nostr::bytes::event::{Id, Location};
+use crate::nostr::bytes::event::{EventRef, Id, Location};
 use crate::nostr::bytes::format::FORMAT;
-use crate::nostr::bytes::policy::Address;
+use crate::nostr::bytes::policy::{Address, DELETION, Targets, asked_by, targets_of};
+use crate::nostr::index::filter::Filter;
 use crate::nostr::pages::segment::Record;
 use crate::nostr::pages::segments::Segments;
 
+const DAMAGED_REQUEST: &str =
+    "this is a deletion request, without which nothing is appended: repair takes it out";
 /// The number of current versions to remember; the index knows the others.
 const HEADS_KNOWN: usize = 65_536;
 
@@ -117,5 +121,54 @@ impl State {
         let of = (address.pubkey, address.kind);
         let waiting = self.pending.all_known().filter_map(move |known| known.versions.get(&of));
         waiting.flatten().copied()
+    }
+}
+
+impl State {
+    /// Whether a stored request of its author deletes an event.
+    pub(super) fn is_deleted(
+        &mut self,
+        event: &EventRef<'_>,
+        address: Option<&Address>,
+    ) -> Result<bool> {
+        let mut tombstones = match self.tombstones.take() {
+            Some(tombstones) => tombstones,
+            None => self.read_requests()?,
+        };
+        let found = tombstones.cover(event, address, &mut |id| self.is_true_request(id));
+        self.tombstones = Some(tombstones);
+        found
+    }
+
+    /// The targets that the stored deletion requests name.
+    fn read_requests(&mut self) -> Result<Tombstones> {
+        self.catch_up_index()?;
+        let mut tombstones = Tombstones::default();
+        let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
+        let mut buf = Vec::new();
+        for request in self.index()?.query(&requests)?.named() {
+            let (id, at) = request?;
+            let request = self.read_at(&id, at, &mut buf).map_err(|e| self.unreadable(e))?;
+            tombstones.add_unchecked(&request.event, asked_by(&request.event));
+        }
+        Ok(tombstones)
+    }
+
+    /// Whether a stored request has its author's signature. A request that a compaction dropped
+    /// counts no more.
+    fn is_true_request(&self, id: &Id) -> Result<bool> {
+        let mut buf = Vec::new();
+        let found = self.read_by_id(id, &mut buf).map_err(|e| self.unreadable(e))?;
+        Ok(found.is_some_and(|(_, found)| targets_of(&found.event) != Targets::default()))
+    }
+
+    /// The targets of an unreadable request are unknown: any event might be a target.
+    fn unreadable(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Corrupt if !self.index_is_foreign.get() => {
+                error.with_advice(DAMAGED_REQUEST)
+            }
+            _ => error,
+        }
     }
 }

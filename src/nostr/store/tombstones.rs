@@ -6,14 +6,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::handle::State;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::nostr::bytes::event::{EventRef, Id};
-use crate::nostr::bytes::policy::{Address, DELETION, Targets, asked_by, targets_of};
-use crate::nostr::index::filter::Filter;
-
-const DAMAGED_REQUEST: &str =
-    "this is a deletion request, without which nothing is appended: repair takes it out";
+use crate::nostr::bytes::policy::{Address, DELETION, Targets};
 
 /// The targets of all deletion requests.
 #[derive(Debug, Default)]
@@ -110,54 +105,5 @@ impl Asked {
             self.unchecked.pop_last();
         }
         Ok(true)
-    }
-}
-
-impl State {
-    /// Whether a stored request of its author deletes an event.
-    pub(super) fn is_deleted(
-        &mut self,
-        event: &EventRef<'_>,
-        address: Option<&Address>,
-    ) -> Result<bool> {
-        let mut tombstones = match self.tombstones.take() {
-            Some(tombstones) => tombstones,
-            None => self.read_requests()?,
-        };
-        let found = tombstones.cover(event, address, &mut |id| self.is_true_request(id));
-        self.tombstones = Some(tombstones);
-        found
-    }
-
-    /// The targets that the stored deletion requests name.
-    fn read_requests(&mut self) -> Result<Tombstones> {
-        self.catch_up_index()?;
-        let mut tombstones = Tombstones::default();
-        let requests = Filter { kinds: Some([DELETION].into()), ..Filter::default() };
-        let mut buf = Vec::new();
-        for request in self.index()?.query(&requests)?.named() {
-            let (id, at) = request?;
-            let request = self.read_at(&id, at, &mut buf).map_err(|e| self.unreadable(e))?;
-            tombstones.add_unchecked(&request.event, asked_by(&request.event));
-        }
-        Ok(tombstones)
-    }
-
-    /// Whether a stored request has its author's signature. A request that a compaction dropped
-    /// counts no more.
-    fn is_true_request(&self, id: &Id) -> Result<bool> {
-        let mut buf = Vec::new();
-        let found = self.read_by_id(id, &mut buf).map_err(|e| self.unreadable(e))?;
-        Ok(found.is_some_and(|(_, found)| targets_of(&found.event) != Targets::default()))
-    }
-
-    /// The targets of an unreadable request are unknown: any event might be a target.
-    fn unreadable(&self, error: Error) -> Error {
-        match error.kind() {
-            ErrorKind::Corrupt if !self.index_is_foreign.get() => {
-                error.with_advice(DAMAGED_REQUEST)
-            }
-            _ => error,
-        }
     }
 }
