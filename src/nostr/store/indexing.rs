@@ -158,12 +158,21 @@ impl State {
         Ok(indexed)
     }
 
-    /// Give a reader a copy of the writer's index, if the copy fits the segments that the reader
-    /// opened. Without an index, a reader scans.
-    pub(super) fn borrow_index(&mut self, options: &Options, dir: &Path) -> Result<()> {
+    /// Give a reader a copy of the writer's index at its first query. Without an index, a reader
+    /// scans.
+    pub(super) fn ask_for_index(&mut self, options: &Options, dir: &Path) {
         if self.index.is_some() || !options.index_on_disk || replace(&mut self.has_asked, true) {
-            return Ok(());
+            return;
         }
+        if let Err(error) = self.borrow_index(options, dir) {
+            lines::warn(format_args!(
+                "a reader without an index looks at all events for each query: {error}"
+            ));
+        }
+    }
+
+    /// Copy the writer's index, if the copy fits the segments that the reader opened.
+    fn borrow_index(&mut self, options: &Options, dir: &Path) -> Result<()> {
         let Some((index, lent)) = Lent::of(&sidecar_dir(dir).join(INDEX_NAME))? else {
             return Ok(());
         };

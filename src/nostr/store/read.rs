@@ -53,7 +53,7 @@ impl EventStore {
         let shared = self.usable()?;
         let mut state = shared.state();
         if shared.wal.is_none() {
-            state.borrow_index(&shared.options, &shared.dir)?;
+            state.ask_for_index(&shared.options, &shared.dir);
         }
         if state.index.is_none() {
             drop(state);

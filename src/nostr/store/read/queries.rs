@@ -49,7 +49,7 @@ impl EventStore {
         // A reader that skips damage reports the damage of the whole store.
         let scans = shared.wal.is_none() && on_corrupt == OnCorrupt::Skip;
         if shared.wal.is_none() && !scans {
-            state.borrow_index(&shared.options, &shared.dir)?;
+            state.ask_for_index(&shared.options, &shared.dir);
         }
         if scans || state.index.is_none() {
             drop(state);
