@@ -89,7 +89,8 @@ def main() -> None:
         **{name: machine[name] for name in ("processors", "processor", "kernel", "filesystem")},
     )
     print(text, end="")
-    found = {**now, "machine": machine, "options": vars(given), "runs": runs}
+    options = {name: value for name, value in vars(given).items() if name != "results"}
+    found = {**now, "machine": machine, "options": options, "runs": runs}
     write(given.results, {"relay.md": text, "relay.json": json.dumps(found, indent=1, default=str)})
 
 

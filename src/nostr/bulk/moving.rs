@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::ground::locks::atomic::Ordering;
 use crate::nostr::bytes::event::Location;
+use crate::nostr::index::covered::Covered;
 use crate::nostr::index::lookup::{Change, Changes};
 use crate::nostr::index::moved::Moved;
 use crate::nostr::pages::progress::Progress;
@@ -106,7 +107,7 @@ impl State {
             moving.kept_done += 1;
         }
         let is_last = moving.kept_done == moving.moved.kept.len() && moving.next_gone().is_none();
-        let mut covered = None;
+        let mut covered = Some(Covered::MOVING.encode());
         if is_last {
             self.catch_up_index()?;
             index.has_moved();

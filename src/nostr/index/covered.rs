@@ -42,6 +42,16 @@ pub struct Covered {
 }
 
 impl Covered {
+    /// The coverage of an index that lacks moves of a compaction: a number of compactions that no
+    /// store has.
+    pub const MOVING: Self = Self {
+        compactions: u64::MAX,
+        segment: 0,
+        end: 0,
+        flags: Lsn(0),
+        ends: Ends { first: None, last: None },
+    };
+
     pub fn encode(self) -> [u8; COVERED_BYTES] {
         let mut bytes = Vec::with_capacity(COVERED_BYTES);
         bytes.extend(self.compactions.to_be_bytes());

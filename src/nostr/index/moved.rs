@@ -2,8 +2,8 @@
 //!
 //! The new segments count at once, and the index gets the new places in portions, because all of
 //! them at once would hold the store for seconds. Until the last portion a look-up turns an old
-//! place into the new place. The index also keeps the coverage from before the compaction: after a
-//! crash, opening builds a new index.
+//! place into the new place. Meanwhile the stored coverage fits no store: after a crash, opening
+//! builds a new index, and no reader copies the index.
 
 use crate::nostr::bytes::event::{Id, Location};
 

@@ -98,6 +98,34 @@ fn many_keys(number: u32) -> Event {
     event(1, number, 1, &tags, "")
 }
 
+/// The index kept its coverage until the last move: an earlier reader missed the moved events.
+#[test]
+fn readers_scan_while_the_index_gets_moves() {
+    let (_place, dir) = on_real_disk();
+    let on = on_storage(Arc::new(Disk)).index_on_disk(true).segment_bytes(400 * 4096);
+    let store = on.open(&dir, Mode::Append).unwrap();
+    one_by_one(&store, &notes(0..400));
+    (0..400).step_by(4).for_each(|number| delete(&store, &note(number)));
+    store.checkpoint().unwrap();
+    let first = walked(&store, Include::All)[0].location.segment;
+    let earlier = [true, false].map(|has_index| reader(&dir, has_index));
+    let mut looks = 0;
+    let mut look = |_, _| {
+        if walked(&store, Include::Live)[0].location.segment > first && looks < 2 {
+            looks += 1;
+            // One portion of the moves is in the index, and then two.
+            if looks == 2 {
+                answers_like_a_scan(&earlier[0], &earlier[1]);
+                answers_like_a_scan(&reader(&dir, true), &reader(&dir, false));
+                assert_eq!((found(&earlier[0], "{}").len(), copies(&dir)), (300, 0));
+            }
+        }
+        Ok(())
+    };
+    store.compact_with(0.0, false, &mut look).unwrap();
+    assert_eq!(looks, 2);
+}
+
 #[test]
 fn readers_get_whole_indexes_while_a_writer_writes() {
     let (_place, dir) = on_real_disk();
