@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).absolute().parents[2] / "tests" / "python"
 
 import obstore
 from clock import Figures, Watch, human, say
-from facts import facts, load, loads, occasion, provisional, when
+from facts import compared, facts, load, occasion, on_machine, when
 from report import Row
 from run import RESULTS_HELP, command, completed, data_dir, write
 
@@ -179,17 +179,12 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
         "",
         f"Made by `{run['command']}`{when(run)}: {given.segments} sealed files of 16 MiB, medians"
         f" of {given.repetitions} repetitions in which all take turns. The server, versitygw, runs"
-        f" on the same machine. {machine['processors']} x {machine['processor']},"
-        f" {machine['memory_gib']} GiB, {machine['kernel']}, {machine['filesystem']},"
-        f" {machine['python']}; {loads(machine)}{nice}. Absolute figures move between machines;"
-        " compare within the table. All runs: [archive.json](archive.json).",
+        f" on the same machine. {on_machine(machine)}{nice}. Absolute figures move between"
+        " machines; compare within the table. All runs: [archive.json](archive.json).",
         "",
     ]
-    if given.quick:
-        lines += ["**A quick run: too small to judge by.**", ""]
-    lines += provisional(machine["load_before"])
-    lines += ["| what | ours | beside | ratio | required | met |", "|---|---|---|---|---|---|"]
-    lines += [row.line() for row in promises(figures, given)]
+    rows = [row.line() for row in promises(figures, given)]
+    lines += compared(machine, rows, quick=given.quick)
     lines += [
         "",
         "An upload reads and checks each record, and hashes each file, before it stores the file. A"

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,21 @@ def loads(machine: Mapping[str, Any]) -> str:
     after = machine.get("load_after")
     return f"load {machine['load_before']} before" + (
         "" if after is None else f" and {after} after"
+    )
+
+
+def compared(machine: Mapping[str, Any], rows: Iterable[str], *, quick: bool) -> list[str]:
+    """Warnings about a run, and a table of figures and peers."""
+    warning = ["**A quick run: too small to judge by.**", ""] if quick else []
+    head = ["| what | ours | beside | ratio | required | met |", "|---|---|---|---|---|---|"]
+    return [*warning, *provisional(machine["load_before"]), *head, *rows]
+
+
+def on_machine(machine: Mapping[str, Any]) -> str:
+    """The machine and its load in a page."""
+    return (
+        f"{machine['processors']} x {machine['processor']}, {machine['memory_gib']} GiB,"
+        f" {machine['kernel']}, {machine['filesystem']}, {machine['python']}; {loads(machine)}"
     )
 
 

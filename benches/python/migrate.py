@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from clock import Figures, Watch, human, say
-from facts import facts, load, loads, occasion, provisional, when
+from facts import compared, facts, load, occasion, on_machine, when
 from report import Row, cell
 from run import RESULTS_HELP, command, completed, data_dir, write
 
@@ -306,17 +306,12 @@ def markdown(figures: Figures, given: argparse.Namespace, about: dict[str, Any])
         "",
         f"Made by `{run['command']}`{when(run)}: {human(given.events)} events of {low} to"
         f" {high} bytes, medians of {given.repetitions} repetitions in which all take turns."
-        f" {machine['processors']} x {machine['processor']}, {machine['memory_gib']} GiB, "
-        f"{machine['kernel']}, {machine['filesystem']}, {machine['python']}; {loads(machine)}. "
-        "Absolute figures move between machines; compare within the table. All runs: "
-        "[migrate.json](migrate.json).",
+        f" {on_machine(machine)}. Absolute figures move between machines; compare"
+        " within the table. All runs: [migrate.json](migrate.json).",
         "",
     ]
-    if given.quick:
-        lines += ["**A quick run: too small to judge by.**", ""]
-    lines += provisional(machine["load_before"])
-    lines += ["| what | ours | beside | ratio | required | met |", "|---|---|---|---|---|---|"]
-    lines += [row.line() for row in promises(figures, given)]
+    rows = [row.line() for row in promises(figures, given)]
+    lines += compared(machine, rows, quick=given.quick)
     lines += [
         "",
         "LMDB's walk is a cursor in Rust that takes a byte of each value (`benches/lmdb.rs`). A "
