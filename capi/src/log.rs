@@ -1,23 +1,28 @@
 //! The work of the functions, without C: the rules of vere's own code, over [`Book`].
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use deedbook::book::{Book, Deed, LOG_NAME, Layout, Meta, Options, epoch_in_name};
+use deedbook::book::{Book, BookFormat, Deed, LOG_NAME, Layout, Meta, Options, epoch_in_name};
 use deedbook::report::Repair;
-use deedbook::{Error, ErrorKind, Result};
-use deedbook::{Mode, OnCorrupt, Recovery};
+use deedbook::{Batch, Cursor, Error, ErrorKind, Mode, OnCorrupt, Recovery, Result};
 
 /// Bytes of the mug at the begin of a buffer.
 const MUG_BYTES: usize = 4;
+/// A longer batch gives its memory back.
+const SPARE_BYTES_MAX: usize = 32 << 20;
 
 /// An open log.
 pub struct Log {
     book: Book,
+    /// The memory of the last batch: the system gives memory of such a size anew only in zeroed
+    /// pages, which cost more than the rest of a save.
+    spare: Mutex<Option<Batch<BookFormat>>>,
 }
 
 /// A walk over events, all present when the walk began.
 pub struct Walk {
-    cursor: deedbook::Cursor<deedbook::book::BookFormat>,
+    cursor: Cursor<BookFormat>,
 }
 
 /// The options of opening a log. An existing log keeps its layout; a new log in a directory named
@@ -31,6 +36,10 @@ pub fn options(path: &Path) -> Options {
 }
 
 impl Log {
+    fn of(book: Book) -> Self {
+        Self { book, spare: Mutex::new(None) }
+    }
+
     /// Open a log, or create a missing one. Vere goes on with the intact events after any loss. A
     /// log refused for damage is therefore repaired: the cut bytes are saved next to the log, and
     /// the loss is noted.
@@ -46,12 +55,12 @@ impl Log {
             }
             opened => opened?,
         };
-        Ok(Self { book })
+        Ok(Self::of(book))
     }
 
     /// Open a log without the rules of vere: a log with damage is refused, and stays as it is.
     pub fn open(path: &Path, options: &Options, mode: Mode) -> Result<Self> {
-        Ok(Self { book: options.open(path, mode)? })
+        options.open(path, mode).map(Self::of)
     }
 
     /// Wait until all appends are on stable storage.
@@ -78,16 +87,26 @@ impl Log {
         // In a log with events, only the number is compared, as in vere. In an empty log, the first
         // event must follow its epoch.
         let epoch = self.book.bounds()?.is_none().then_some(epoch);
-        let mut batch = self.book.batch();
-        for (at, buffer) in events.iter().enumerate() {
-            let Some((mug, jam)) = buffer.split_first_chunk::<MUG_BYTES>() else {
-                let event = event.saturating_add(at as u64);
-                let message = format!("event {event} of {} bytes, 4 at least", buffer.len());
-                return Err(Error::new(ErrorKind::InvalidArgument, message));
-            };
-            batch.push(u32::from_le_bytes(*mug), jam)?;
+        if let [alone] = events {
+            let (mug, jam) = mug_and_jam(event, alone)?;
+            return self.book.append_at(mug, jam, event, epoch).map(drop);
         }
-        self.book.append_batch(&batch, Some(event), epoch).map(drop)
+        let spare = self.spare().take();
+        let mut batch = spare.unwrap_or_else(|| self.book.batch());
+        for (at, buffer) in events.iter().enumerate() {
+            let (mug, jam) = mug_and_jam(event.saturating_add(at as u64), buffer)?;
+            batch.push(mug, jam)?;
+        }
+        self.book.append_batch(&batch, Some(event), epoch)?;
+        if batch.bytes_len() <= SPARE_BYTES_MAX {
+            batch.clear();
+            *self.spare() = Some(batch);
+        }
+        Ok(())
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Option<Batch<BookFormat>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The events from `first` to `last`, both included. All of them must be in the log.
@@ -145,6 +164,14 @@ impl Walk {
         let Some(Deed { event, mug, jam, .. }) = self.cursor.next()? else { return Ok(None) };
         Ok(Some((event.unwrap_or(0), [&mug.to_le_bytes()[..], jam].concat())))
     }
+}
+
+fn mug_and_jam(event: u64, buffer: &[u8]) -> Result<(u32, &[u8])> {
+    let Some((mug, jam)) = buffer.split_first_chunk::<MUG_BYTES>() else {
+        let message = format!("event {event} of {} bytes, 4 at least", buffer.len());
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
+    };
+    Ok((u32::from_le_bytes(*mug), jam))
 }
 
 /// The facts about a log, in lines.

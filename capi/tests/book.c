@@ -113,6 +113,36 @@ sizes(void)
 }
 
 static void
+a_long_event_needs_its_number(void)
+{
+  u3_book* log_u = u3_book_init(place("long"));
+  c3_z     siz_i = (3u << 20) + 5;
+  uint8_t* buf_y = malloc(siz_i);
+  void*    byt_p = buf_y;
+  for ( c3_z i = 0; i < siz_i; i++ ) {
+    buf_y[i] = (uint8_t)(i * 2654435761u >> 13);
+  }
+  HOLDS(c3n == u3_book_save(log_u, 5, 1, &byt_p, &siz_i, 0));
+  HOLDS(c3y == u3_book_save(log_u, 5, 1, &byt_p, &siz_i, 4));
+  HOLDS(c3n == u3_book_save(log_u, 5, 1, &byt_p, &siz_i, 4));
+  HOLDS(c3n == u3_book_save(log_u, 7, 1, &byt_p, &siz_i, 4));
+  HOLDS(c3y == u3_book_save(log_u, 6, 1, &byt_p, &siz_i, 4));
+  check_bounds(log_u, 5, 6);
+  u3_book_walk itr_u;
+  c3_z  len_z = 0;
+  void* buf_v = 0;
+  HOLDS(c3y == u3_book_walk_init(log_u, &itr_u, 5, 6));
+  for ( int i = 0; i < 2; i++ ) {
+    HOLDS(c3y == u3_book_walk_next(&itr_u, &len_z, &buf_v));
+    HOLDS(siz_i == len_z && !memcmp(buf_v, buf_y, siz_i));
+    free(buf_v);
+  }
+  u3_book_walk_done(&itr_u);
+  u3_book_exit(log_u);
+  free(buf_y);
+}
+
+static void
 walks(void)
 {
   u3_book* log_u = u3_book_init(place("walks"));
@@ -442,6 +472,7 @@ main(int argc, char** argv)
   numbers_follow_each_other();
   a_directory_names_its_epoch();
   sizes();
+  a_long_event_needs_its_number();
   walks();
   metadata();
   damage();

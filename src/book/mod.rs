@@ -298,12 +298,21 @@ impl Book {
         epoch: Option<u64>,
     ) -> Result<u64> {
         self.0.writable()?;
-        let first = match epoch {
-            Some(epoch) => Some(self.first_after(epoch)?),
-            None => None,
-        };
-        let wanted = Wanted { ordinal: event, first };
+        let wanted = self.wanted(event, epoch)?;
         Ok(self.0.append_encoded(self.encoded(batch)?.as_ref(), wanted)?.ordinal)
+    }
+
+    /// Append one deed as [`Book::append_batch`] appends a batch, without a copy of a long deed.
+    #[doc(hidden)]
+    pub fn append_at(&self, mug: u32, jam: &[u8], event: u64, epoch: Option<u64>) -> Result<u64> {
+        self.0.writable()?;
+        let wanted = self.wanted(Some(event), epoch)?;
+        Ok(self.0.append_tagged_at(mug, jam, wanted)?.ordinal)
+    }
+
+    fn wanted(&self, event: Option<u64>, epoch: Option<u64>) -> Result<Wanted> {
+        let first = epoch.map(|epoch| self.first_after(epoch)).transpose()?;
+        Ok(Wanted { ordinal: event, first })
     }
 
     /// The number of the first deed after an epoch, if a log at this place can have the number.

@@ -24,10 +24,10 @@ pub struct Appended {
     pub end: u64,
 }
 
-/// The numbers that a batch demands; a mismatch refuses the batch.
+/// The numbers that a record or a batch demands; a mismatch refuses all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
-    /// Number of the batch's first record.
+    /// Number of the first record to append.
     pub ordinal: Option<u64>,
     /// Number of the log's first record. An empty log takes the number over; any other log must
     /// have the number.
@@ -64,8 +64,19 @@ impl<F: Format> Log<F> {
     /// Append one record, durably if the durability option asks for a sync.
     #[inline]
     pub fn append_tagged(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
+        self.append_tagged_at(tag, payload, Wanted::default())
+    }
+
+    /// Append one record with the numbers that the caller demands.
+    #[inline]
+    pub fn append_tagged_at(
+        &self,
+        tag: TagOf<F>,
+        payload: &[u8],
+        wanted: Wanted,
+    ) -> Result<Appended> {
         let shared = self.writable()?;
-        let appended = shared.append_one(tag, payload)?;
+        let appended = shared.append_one_at(tag, payload, wanted)?;
         shared.after_append(appended.end)?;
         Ok(appended)
     }
@@ -131,14 +142,58 @@ impl<F: Format> Shared<F> {
         })
     }
 
+    /// Append in the caller's turn. `append` gets the number of the first of `count` records, which
+    /// is the number that the caller demands.
+    fn in_turn(
+        &self,
+        payload_len_max: usize,
+        count: u64,
+        wanted: Wanted,
+        append: impl FnOnce(&mut State, u64) -> Result<Appended>,
+    ) -> Result<Appended> {
+        self.appending.check_len(payload_len_max).map_err(|e| e.at(&self.place.log))?;
+        let _turn = self.turn();
+        let mut state = self.state();
+        let state = &mut *state;
+        let _guard = PoisonOnPanic(self);
+        self.check_open()?;
+        let first_before = state.extent.first;
+        match wanted.first {
+            Some(first) if state.extent.records == 0 => state.extent.first = first,
+            Some(first) if first != first_before => {
+                let (asked, has) = (first.saturating_sub(1), first_before.saturating_sub(1));
+                let message = format!("epoch {asked} asked for, but the log has epoch {has}");
+                return Err(self.refused(ErrorKind::Contiguity, message));
+            }
+            _ => {}
+        }
+        let appended = self.next_ordinal(state, count.max(1)).and_then(|next| {
+            if let Some(wanted) = wanted.ordinal.filter(|&wanted| wanted != next) {
+                let message =
+                    format!("event {wanted} is not the next: the log goes on with {next}");
+                return Err(self.refused(ErrorKind::Contiguity, message));
+            }
+            append(state, next)
+        });
+        if appended.is_err() {
+            state.extent.first = first_before;
+        }
+        appended
+    }
+
     /// Append one record.
     pub fn append_one(&self, tag: TagOf<F>, payload: &[u8]) -> Result<Appended> {
-        if payload.len() <= PART_BYTES {
+        self.append_one_at(tag, payload, Wanted::default())
+    }
+
+    fn append_one_at(&self, tag: TagOf<F>, payload: &[u8], wanted: Wanted) -> Result<Appended> {
+        let len = payload.len();
+        if len <= PART_BYTES {
             return self
-                .append_with(payload.len(), true, |state| self.write_copied(state, tag, payload));
+                .append_with(len, wanted, true, |state| self.write_copied(state, tag, payload));
         }
         let mut rest = payload;
-        self.append_filled(tag, payload.len(), &mut |out| {
+        self.append_filled(tag, len, wanted, &mut |out| {
             let (next, left) = rest.split_at(out.len());
             out.copy_from_slice(next);
             rest = left;
@@ -151,27 +206,23 @@ impl<F: Format> Shared<F> {
     pub(super) fn append_with(
         &self,
         payload_len: usize,
+        wanted: Wanted,
         in_one: bool,
         write: impl FnOnce(&mut State) -> Result<(u64, u32)>,
     ) -> Result<Appended> {
-        self.appending.check_len(payload_len).map_err(|e| e.at(&self.place.log))?;
-        let _turn = self.turn();
-        let mut state = self.state();
-        let state = &mut *state;
-        let _guard = PoisonOnPanic(self);
-        self.check_open()?;
-        let ordinal = self.next_ordinal(state, 1)?;
-        let offset = state.extent.end;
-        let (len, sum) = write(state)?;
-        let mut extent = state.extent;
-        extent.push_parts(offset, len, sum);
-        let scratch = std::mem::take(&mut state.scratch);
-        let covered = self.cover(state, extent, in_one.then_some(&scratch));
-        state.scratch = scratch;
-        covered?;
-        self.close_block(state, ordinal + 1, offset + len);
-        self.counters.appended(1, len);
-        Ok(Appended { ordinal, offset, end: state.extent.end })
+        self.in_turn(payload_len, 1, wanted, |state, ordinal| {
+            let offset = state.extent.end;
+            let (len, sum) = write(state)?;
+            let mut extent = state.extent;
+            extent.push_parts(offset, len, sum);
+            let scratch = std::mem::take(&mut state.scratch);
+            let covered = self.cover(state, extent, in_one.then_some(&scratch));
+            state.scratch = scratch;
+            covered?;
+            self.close_block(state, ordinal + 1, offset + len);
+            self.counters.appended(1, len);
+            Ok(Appended { ordinal, offset, end: state.extent.end })
+        })
     }
 
     /// The checksum covers the copy, so the caller's bytes may change meanwhile.
@@ -188,40 +239,17 @@ impl<F: Format> Shared<F> {
 
     /// Append a batch. After an error, no record of the batch is acknowledged.
     pub fn append_batch_at(&self, batch: &Batch<F>, wanted: Wanted) -> Result<Appended> {
-        self.appending.check_len(batch.payload_len_max).map_err(|e| e.at(&self.place.log))?;
-        let _turn = self.turn();
-        let mut state = self.state();
-        let state = &mut *state;
-        let _guard = PoisonOnPanic(self);
-        self.check_open()?;
-        let first_before = state.extent.first;
-        match wanted.first {
-            Some(first) if state.extent.records == 0 => state.extent.first = first,
-            Some(first) if first != first_before => {
-                let (asked, has) = (first.saturating_sub(1), first_before.saturating_sub(1));
-                let message = format!("epoch {asked} asked for, but the log has epoch {has}");
-                return Err(self.refused(ErrorKind::Contiguity, message));
-            }
-            _ => {}
-        }
-        let appended = self.append_encoded(state, batch, wanted);
-        if appended.is_err() {
-            state.extent.first = first_before;
-        }
-        appended
+        self.in_turn(batch.payload_len_max, batch.records, wanted, |state, ordinal| {
+            self.append_encoded(state, batch, ordinal)
+        })
     }
 
     fn append_encoded(
         &self,
         state: &mut State,
         batch: &Batch<F>,
-        wanted: Wanted,
+        ordinal: u64,
     ) -> Result<Appended> {
-        let ordinal = self.next_ordinal(state, batch.records.max(1))?;
-        if let Some(wanted) = wanted.ordinal.filter(|&wanted| wanted != ordinal) {
-            let message = format!("event {wanted} is not the next: the log goes on with {ordinal}");
-            return Err(self.refused(ErrorKind::Contiguity, message));
-        }
         let offset = state.extent.end;
         if batch.is_empty() {
             return Ok(Appended { ordinal, offset, end: offset });

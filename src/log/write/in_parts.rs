@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Result};
 use crate::ground::slice::part_mut;
 use crate::log::format::{Format, TagOf};
 use crate::log::read::payload::PART_BYTES;
-use crate::log::write::append::Appended;
+use crate::log::write::append::{Appended, Wanted};
 use crate::log::{Log, Shared, State};
 use crate::scan::framing::{Framing, FramingExt};
 
@@ -25,7 +25,7 @@ impl<F: Format> Log<F> {
             return Err(shared.error(ErrorKind::TooLarge, message));
         };
         let mut read = 0;
-        shared.append_filled(tag, len, &mut |part| {
+        shared.append_filled(tag, len, Wanted::default(), &mut |part| {
             let mut filled = 0;
             while filled < part.len() {
                 match payload.read(part_mut(part, filled..)) {
@@ -49,9 +49,10 @@ impl<F: Format> Shared<F> {
         &self,
         tag: TagOf<F>,
         len: usize,
+        wanted: Wanted,
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<Appended> {
-        self.append_with(len, false, |state| self.write_in_parts(state, tag, len, fill))
+        self.append_with(len, wanted, false, |state| self.write_in_parts(state, tag, len, fill))
     }
 
     /// The head is written last: before, no reader sees the record.
