@@ -34,6 +34,10 @@ SEND = "send batches of 475 KB on loopback"
 BEGUN = "before it began"
 """Memory of the process before the work, for the interpreter and the modules."""
 
+FAR = "send batches of 475 KB over a link of 50 ms"
+FAR_REQUESTS = (1, 4, 16)
+"""Requests at a time over the link."""
+
 OUR_ENDPOINT = "the test endpoint, which parses every event"
 COUNTING = "a server that only reads"
 
@@ -217,6 +221,26 @@ def send(figures: Figures, place: Path, event: bytes, batches: int, urls: dict[s
             shutil.rmtree(path)
 
 
+def send_far(figures: Figures, place: Path, event: bytes, batches: int, url: str) -> None:
+    """Events per second of a sender to a server that is 50 ms away."""
+    from deedbook import Ledger
+    from deedbook.http import Sender
+
+    link = str(Path(__file__).with_name("far.py"))
+    with served(link, url.rsplit(":", 1)[1].strip("/")) as far:
+        for requests in FAR_REQUESTS:
+            path = place / "send"
+            count = fill_ledger(path, event, batches * BATCH_BYTES)
+            with Ledger.open(path, "a") as ledger:
+                watch = Watch()
+                with Sender(ledger, far, concurrency=requests) as sender:
+                    done = sender.drain()
+                    stats = sender.stats()
+                figures.rate(FAR, f"{requests} at a time", count, watch)
+            assert done and stats.events_sent == count and not stats.retries, stats
+            shutil.rmtree(path)
+
+
 async def drain_async(ledger: Ledger, url: str) -> tuple[bool, SenderStats]:
     """Send all of a ledger from an event loop."""
     from deedbook.http import AsyncSender
@@ -238,6 +262,8 @@ def measure_memory(
         count = fill_ledger(path, event, total)
         figures.rate(FILL, f"{total // MIB} MiB", count, watch)
         peak(figures, drained(f"{total // MIB} MiB"), "drain", path, url)
+    fill_ledger(path, event, 12 * BATCH_BYTES)
+    peak(figures, drained("twelve files of 475 KB"), "drain", path, url)
     fill_ledger(path, event, single, batch_bytes=2 * single)
     peak(figures, streamed(single), "stream", path)
     fill_ledger(path, event, single, batch_bytes=2 * single)

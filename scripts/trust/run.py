@@ -56,7 +56,7 @@ def parts() -> dict[str, list[str]]:
         "stories": [sys.executable, "scripts/stories.py"],
         **tests,
         "others": nextest(f"not ({chosen(all_targets())})"),
-        # Events above 2 and 4 GiB, which take 13 GB of disk.
+        # Events above 2 GiB and of 5 GiB, which take 16 GB of disk.
         "large": [
             "env",
             "DEEDBOOK_SLOW=1",
