@@ -51,6 +51,8 @@ _FAILURES: Final = (BaseError, OSError, NotImplementedError, ValueError)
 """The errors that the library raises."""
 _CODE: Final = re.compile(r"<Code>(\w{1,64})</Code>")
 _STATUS: Final = re.compile(r"status(?: code)?:? ?(\d{3})\b")
+_VARIABLES: Final = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
+"""The first word of the variables of a store."""
 _PHRASES: Final = {
     "timed out": "the store did not answer in time",
     "TimedOut": "the store did not answer in time",
@@ -63,8 +65,8 @@ _PHRASES: Final = {
     "ermission denied": "permission denied",
     "Not a directory": "not a directory",
     "Account must be specified": "AZURE_STORAGE_ACCOUNT_NAME is not set",
-    "scheme is not allowed": "AWS_ALLOW_HTTP=true allows http",
-    "builder error": "AWS_ALLOW_HTTP=true allows http",
+    "scheme is not allowed": "{}_ALLOW_HTTP=true allows http",
+    "builder error": "{}_ALLOW_HTTP=true allows http",
     "xpected bytes": "the object ends too early",
 }
 
@@ -247,7 +249,7 @@ class Store:
         elif isinstance(error, NotImplementedError):
             made = UnsupportedError(f"{place}: the store has no conditional put")
         else:
-            made = IoError(f"{doing} {place}: {_reason(error)}")
+            made = IoError(f"{doing} {place}: {_reason(error, urlsplit(self.url).scheme)}")
         made.path = place
         return made
 
@@ -280,11 +282,10 @@ def _waiting(call: Callable[[], _T]) -> _T:
 
 
 def _is_http_allowed(scheme: str) -> bool:
-    name = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}.get(scheme, "")
-    return os.environ.get(f"{name}_ALLOW_HTTP", "").lower() in ("1", "true")
+    return os.environ.get(f"{_VARIABLES.get(scheme)}_ALLOW_HTTP", "").lower() in ("1", "true")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, scheme: str) -> str:
     """Why a call failed, in words that hold no part of the request."""
     if isinstance(error, PermissionDeniedError):
         return "the store denied access with these credentials"
@@ -292,6 +293,8 @@ def _reason(error: Exception) -> str:
         return "the store takes no such credentials"
     text = str(error)
     said = [match[1] for match in (_STATUS.search(text), _CODE.search(text)) if match]
-    said += [shown for phrase, shown in _PHRASES.items() if phrase in text]
+    said += [
+        shown.format(_VARIABLES.get(scheme)) for phrase, shown in _PHRASES.items() if phrase in text
+    ]
     kind = type(error).__name__
     return f"the store failed ({', '.join(dict.fromkeys(said)) or kind})"

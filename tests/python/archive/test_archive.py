@@ -407,3 +407,16 @@ def test_shell_archives_verifies_and_restores(path: Path, url: str, tmp_path: Pa
     assert "something is there" in complaint(run("restore", url, tmp_path / "back"), 2)
     assert "one of them must be a path" in complaint(run("archive", url, url), 2)
     assert "go with a URL" in complaint(run("backup", path, "x", "--timeout", "1s"), 2)
+
+
+@pytest.mark.parametrize(("scheme", "vendor"), [("s3", "AWS"), ("az", "AZURE")])
+def test_plain_http_names_its_variable(
+    scheme: str, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_STORAGE_ACCOUNT_NAME", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "name")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    for name in ("AWS_ENDPOINT_URL", "AZURE_ENDPOINT"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with pytest.raises(deedbook.IoError, match=f"{vendor}_ALLOW_HTTP=true allows http"):
+        archive.open(f"{scheme}://logs/one", timeout=2)
