@@ -13,6 +13,7 @@ OUT    ?= demo-out
 EVENTS ?=
 KILLS  ?= 3
 RATE   ?= 20
+ORDERS ?= 500000
 ARGS   ?=
 CLUSTER ?=
 export PYTHON VENV
@@ -31,7 +32,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-archive bench-migrate bench-nostr bench-relay bench-since bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-archive bench-migrate bench-nostr bench-relay bench-since bench-sizes bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -46,6 +47,7 @@ demo: ## logs in, Spark through, tables and pictures out, killed meanwhile: demo
 	rm -rf "$(OUT)/pipeline" "$(OUT)/pipeline-input"
 	$(chaos) "$(OUT)/pipeline"
 	$(if $(INPUT),$(chaos) "$(OUT)/pipeline-input" --from "$(INPUT)" --rate $(RATE))
+	$(PY) examples/demo/declarative.py "$(OUT)/declarative" --orders $(ORDERS) $(if $(INPUT),--events "$(INPUT)")
 
 test: ## all tests of Rust and Python, the latter with the wheel installed
 	@scripts/need.sh rust python java
@@ -95,6 +97,11 @@ bench-relay: ## a relay over the event store and over nostr-lmdb, by nostr-bench
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
 	$(PY) benches/python/relay.py $(ARGS)
+
+bench-sizes: ## a Book beside LMDB from 256 bytes to 64 MiB, in C, Rust and Python: benches/results/sizes.md
+	@scripts/need.sh rust python
+	@scripts/env.sh bench
+	$(PY) benches/python/sizes.py $(ARGS)
 
 bench-migrate: ## LMDB to books and back, conversions, slots beside packed: benches/results/migrate.md
 	@scripts/need.sh rust python

@@ -275,3 +275,16 @@ def test_the_command_counts_what_it_put_aside(tmp_path: Path) -> None:
         said = f"{counted} rows came into the quarantine, {shop.folder}" in ran.stderr
         assert (counted, said) in [(len(BAD), True), (0, False)]
     assert codes == [1, 0]
+
+
+@pytest.mark.full
+def test_declarative_demo_survives_its_kills(tmp_path: Path) -> None:
+    require_spark()
+    command = [sys.executable, str(ROOT / "examples/demo/declarative.py"), str(tmp_path / "demo")]
+    ran = subprocess.run([*command, "--orders", "20000"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    report = json.loads((tmp_path / "demo" / "report.json").read_text())
+    assert {name: len(part["rows_at_kills"]) for name, part in report.items()} == {
+        "orders": 2,
+        "events": 1,
+    }
