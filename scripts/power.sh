@@ -10,8 +10,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --quiet --release --locked --features nostr --example power
-program=${CARGO_TARGET_DIR:-target}/release/examples/power
+# As make test builds it, so that nothing is compiled for it alone.
+cargo build --quiet --workspace --exclude deedbook-python --all-features --locked --example power
+program=${CARGO_TARGET_DIR:-target}/debug/examples/power
 # Mounts and processes of its own, which end with it however it ends, as this script does: writers that are stopped,
 # too. In the background, because unshare and the first process of its own pass over Ctrl-C, and this script does not.
 apart=(setpriv --pdeathsig KILL unshare --mount --pid --kill-child --mount-proc)
