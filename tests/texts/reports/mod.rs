@@ -1,6 +1,6 @@
 //! Every figure of a report about a damaged log, compared with a snapshot for each format.
 //!
-//! The 32 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
+//! The 23 situations show every kind of line and every field. The oracle of the suite `answers` decides whether an
 //! answer is right, here and in very many other states; these tests notice each changed figure. To write the snapshots
 //! again, run `INSTA_UPDATE=always cargo test --all-features --test texts`.
 
@@ -11,7 +11,6 @@ mod situations;
 
 use std::fmt::Write as _;
 
-use crate::support::common::FORCED;
 use crate::support::formats::{book, wal};
 use crate::support::prelude::*;
 use shown::{left, mark, opening, parts, repairing, salvaging, verifying};

@@ -59,17 +59,7 @@ const OF_BOOKS: [(Change, Mark); 6] = [
     (BYTE_1, NONE_SYNCED),
 ];
 
-const OF_SLOTS: [(Change, Mark); 7] = [
-    (BYTE_AFTER, NOTHING),
-    (BYTE_6, CLOSED),
-    (ALL_CUT_OFF, SYNCED_3),
-    (BYTE_1, NONE_SYNCED),
-    (CUT_SHORT, CLOSED),
-    (LENGTH_2, SYNCED_3),
-    (ALL_CUT_OFF, NONE_SYNCED),
-];
-const OF_SEGMENTS: [(Change, Mark); 3] =
-    [(BYTE_6, CLOSED), (ALL_CUT_OFF, SYNCED_3), (BYTES_2_AND_5, SYNCED_3)];
+const OF_SEGMENTS: [(Change, Mark); 2] = [(BYTE_6, CLOSED), (ALL_CUT_OFF, SYNCED_3)];
 
 const CHANGES: [Change; 12] = [
     AS_IT_WAS,
@@ -108,18 +98,13 @@ pub fn each(format: &dyn Format) -> Vec<Situation> {
                 (2, SYNCED_3),
                 // Segment 3 begins at the end of a record.
                 (3, SYNCED_3),
-                (3, ALL_SYNCED),
             ] {
                 all.push(without_a_segment(format, segment, mark));
             }
             all.extend(dropped(format));
             all
         }
-        Framing::Slots => {
-            let mut all = plainly(&OF_SLOTS);
-            all.extend([limited(format), large(format)]);
-            all
-        }
+        Framing::Slots => plainly(&[(BYTE_6, CLOSED)]).into_iter().chain([large(format)]).collect(),
         _ => {
             let mut all = plainly(&OF_BOOKS);
             all.extend(other_marks(format));
