@@ -1,81 +1,9 @@
-//! Any events, page sizes and flags come back as they were written, in the bytes of the layout.
+//! Records at the limits of pages and tags. Any tags: `engine::fuzz_corpus::any_tags_are_read_as_specified`.
 
-use deedbook::engine::nostr::{encode, encode_stored, parse, spread};
+use deedbook::engine::nostr::{encode, parse, spread};
 use deedbook::nostr::{Event, Flags};
-use proptest::prelude::*;
 
-use crate::support::nostr_layout::{Seen, event_of, header, open, plain_tags, read, record};
-
-/// Texts whose lengths and first bytes are those at which the layout changes.
-fn text() -> impl Strategy<Value = String> {
-    let long = prop_oneof![250usize..260, 65_520usize..65_545, 131_000usize..131_100];
-    prop_oneof![
-        8 => "[a-z]{0,12}",
-        4 => ".{0,20}",
-        2 => prop::sample::select(vec!["", "e", "+", "\0", "\u{1}", "\u{2}", "\u{7F}", "\u{80}", "é"])
-            .prop_map(str::to_owned),
-        1 => (prop::sample::select(vec!["x", "é", "€", "𝄞"]), long)
-            .prop_map(|(unit, len)| unit.repeat(len / unit.len())),
-    ]
-}
-
-fn tags() -> impl Strategy<Value = Vec<Vec<String>>> {
-    let tag = prop_oneof![
-        8 => prop::collection::vec(text(), 0..5),
-        1 => prop::collection::vec("[a-z]{0,3}", 250..260),
-        1 => prop::collection::vec("[a-z]{200}", 320..330),
-    ];
-    prop::collection::vec(tag, 0..6)
-}
-
-/// Whether every entry is within the layout's limits, walked without the crate; how many there are.
-fn walk(tags: &[u8]) -> usize {
-    let count = usize::from(u16::from_be_bytes([tags[0], tags[1]]));
-    let mut rest = &tags[2..];
-    for _ in 0..count {
-        let len = usize::from(u16::from_be_bytes([rest[1], rest[2]]));
-        let (mut values, values_count) = (&rest[4..3 + len], rest[3]);
-        for _ in 0..values_count {
-            let len = usize::from(u16::from_be_bytes([values[0], values[1]]));
-            // Pieces of a value are text themselves.
-            std::str::from_utf8(&values[2..2 + len]).unwrap();
-            values = &values[2 + len..];
-        }
-        assert!(values.is_empty());
-        rest = &rest[3 + len..];
-    }
-    assert!(rest.is_empty());
-    count
-}
-
-proptest! {
-    #[test]
-    fn any_tags_come_back(tags in tags(), trailer in any::<bool>()) {
-        let event = Event { tags, ..event_of(1, 5) };
-        let mut bytes = Vec::new();
-        encode(&event, Flags(0), trailer, 4096, &mut bytes).unwrap();
-        let read = parse(&bytes).unwrap();
-        let at = if bytes[4] & 0x80 == 0 { 79 } else { 81 };
-        let len = u32::from_be_bytes(bytes[at - 4..at].try_into().unwrap()) as usize;
-        let entries = walk(&bytes[at..at + len]);
-        prop_assert!(entries >= event.tags.len());
-        prop_assert_eq!(read.to_event(), event.clone());
-        for (tag, expected) in read.tags.iter().zip(&event.tags) {
-            prop_assert_eq!(tag.name(), expected.first().map(String::as_str).unwrap_or_default());
-            let values: Vec<_> = tag.values().collect();
-            prop_assert_eq!(&values, &expected[1.min(expected.len())..]);
-            let letter = expected.first().and_then(|name| <[u8; 1]>::try_from(name.as_bytes()).ok());
-            prop_assert_eq!(tag.letter(), letter.map(|[b]| b).filter(|b| (2..128).contains(b)));
-        }
-        if entries == event.tags.len() {
-            prop_assert_eq!(&bytes, &record(&event, &plain_tags(&event.tags), 0, trailer, 4096));
-        }
-        // For other pages, the event and its tags stay the same.
-        let mut other = Vec::new();
-        encode_stored(&read, !trailer, 65_536, &mut other).unwrap();
-        prop_assert_eq!(parse(&other).unwrap().to_event(), event);
-    }
-}
+use crate::support::nostr_layout::*;
 
 /// 4095 is the longest record of one page, and 4098 the shortest of two.
 #[test]
@@ -140,7 +68,6 @@ fn too_many_entries_or_pages_are_refused() {
 
 #[test]
 fn continuation_entry_without_a_predecessor_is_a_tag() {
-    use crate::support::nostr_layout::{entries, entry};
     let with = |tags: &[Vec<u8>]| {
         let event = Event { tags: vec![], ..event_of(1, 0) };
         let bytes = record(&event, &entries(tags), 0, false, 4096);
