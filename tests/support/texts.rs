@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use crate::support::prelude::*;
 
-/// An error, or a damage of a report.
 #[derive(Debug)]
 struct Text {
     situation: String,

@@ -2,8 +2,7 @@
 
 use std::fmt::Debug;
 
-use deedbook::ledger::{LedgerConfig, LedgerStore};
-use deedbook::nostr::{EventStore, Include};
+use deedbook::nostr::Include;
 
 use crate::support::prelude::*;
 use crate::support::store::events::note;

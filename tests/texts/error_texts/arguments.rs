@@ -1,9 +1,8 @@
 //! Arguments outside of their domain.
 
 use deedbook::Batches;
-use deedbook::book;
 use deedbook::jobs::Identity;
-use deedbook::{wal, wal::Layout};
+use deedbook::wal::Layout;
 
 use super::*;
 

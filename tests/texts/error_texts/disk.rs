@@ -1,9 +1,7 @@
 //! Errors that only a real disk or another process causes.
 
-use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
-use deedbook::book;
 use deedbook::storage::{SMALL_BYTES_MAX, read_small};
 
 use super::*;

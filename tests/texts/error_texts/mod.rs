@@ -26,7 +26,7 @@ mod of_wal;
 
 use crate::support::common::crc32;
 use crate::support::formats::book::BOOK;
-use crate::support::formats::subject::{Event, Walk};
+use crate::support::formats::subject::Event;
 use crate::support::formats::views::{broken, copy_in_place};
 use crate::support::formats::wal::{SINGLE, TINY, head_marker};
 use crate::support::prelude::*;

@@ -60,15 +60,12 @@ fn another_log(texts: &mut Texts) {
     here.refused("open with an interval of nothing", at_once.open("/log", Mode::Create));
 }
 
-fn all_deeds(book: &Book) -> Result<()> {
-    book.iter(..)?.try_for_each(|deed| deed.map(drop))
-}
-
 pub fn tried(here: &mut Situation<'_>, disk: &Sim) {
     let options = options(disk);
     match options.open("/log", Mode::Read) {
         Ok(book) => {
-            here.tried("iter", all_deeds(&book));
+            let walked = book.iter(..).and_then(|mut all| all.try_for_each(|deed| deed.map(drop)));
+            here.tried("iter", walked);
         }
         Err(error) => drop(here.error("open", &error)),
     }

@@ -1,7 +1,5 @@
 //! Refusals on the way from LMDB to books, and back.
 
-use std::os::unix::fs::symlink;
-
 use deedbook::book::lmdb::{Environment, Options, Report};
 
 use crate::support::common::lmdb_pages::{PAGE, Pages, make};

@@ -53,8 +53,6 @@ fn commits(texts: &mut Texts) {
     let disk = holding(&[(0, 3)]);
     let (pier, part) = publishing(&disk, Some(9)).unwrap();
     here.refused("commit of another number", pier.commit_staged(&of, std::slice::from_ref(&part)));
-    let reader = open(&disk, Mode::Read).unwrap();
-    drop((pier, reader));
     let disk = holding(&[(0, 3)]);
     let (pier, part) = publishing(&disk, None).unwrap();
     disk.record();

@@ -1,7 +1,5 @@
 //! Refusals of a commit of staged records, and obstacles to a begun commit.
 
-use deedbook::wal;
-
 use super::of_book::options;
 use super::*;
 
@@ -106,7 +104,6 @@ fn parts(texts: &mut Texts) {
         changed[at] ^= 1;
         tried(&format!("commit of a part with another byte {at}"), &changed);
     }
-    disk.remove(&path).unwrap();
 }
 
 fn begun(texts: &mut Texts) {
