@@ -22,6 +22,7 @@ from browser import Browser, browser
 from endpoint import Endpoint
 from http_kinds import Both, MakeSender
 from jvm import archive_classes, set_options
+from object_store import Gate, serving
 from places import ROOT
 from spark_session import Ran, local_session, run_here
 
@@ -61,7 +62,6 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In the tier quick, leave out the tests marked `full`."""
     if tiers.tier() != "quick":
         return
     full = [item for item in items if item.get_closest_marker("full") is not None]
@@ -101,7 +101,6 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine in a new event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = pyfuncitem._fixtureinfo.argnames
@@ -151,9 +150,22 @@ def threads_end(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """A server on this machine for events; fails on request."""
     with Endpoint() as endpoint:
         yield endpoint
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    with serving(tmp_path_factory.mktemp("s3")) as gate:
+        yield gate
+
+
+@pytest.fixture
+def gate(server: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    server.reset()
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return server
 
 
 @pytest.fixture(params=["threads", "asyncio"])

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,25 +14,11 @@ pytest.importorskip("obstore", reason="obstore is not installed")
 import deedbook
 import tiers
 from deedbook import Wal, archive
-from object_store import KEY, SECRET, Behaviour, Gate, Request, serving
+from object_store import KEY, SECRET, Behaviour, Gate, Request
 from shell import command
 from shell import deedbook as run
 
 SEGMENT = 4096
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    with serving(tmp_path_factory.mktemp("s3")) as gate:
-        yield gate
-
-
-@pytest.fixture
-def gate(server: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    server.reset()
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    return server
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import array
 import mmap
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,6 @@ import pytest
 
 from deedbook import Book, InvalidArgumentError
 from logs import span
-
-posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
 
 class Jam(bytes):

@@ -13,8 +13,6 @@ from deedbook import AlreadyExistsError, Book, InvalidArgumentError
 from shell import deedbook as shell
 from shell import ok
 
-posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
-
 
 @pytest.mark.parametrize(
     "wrong",

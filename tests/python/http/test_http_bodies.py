@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -102,10 +103,6 @@ def by_aiohttp(url: str, body: Batch, times: int, streams: bool = False) -> list
     return asyncio.run(send())
 
 
-def by_aiohttp_stream(url: str, body: Batch, times: int) -> list[int]:
-    return by_aiohttp(url, body, times, streams=True)
-
-
 CLIENTS: dict[str, Send] = {
     "requests": by_requests,
     "http.client": by_http_client,
@@ -113,7 +110,7 @@ CLIENTS: dict[str, Send] = {
     "httpx": by_httpx,
     "httpx async": by_httpx_async,
     "aiohttp": by_aiohttp,
-    "aiohttp stream": by_aiohttp_stream,
+    "aiohttp stream": partial(by_aiohttp, streams=True),
 }
 
 

@@ -60,7 +60,6 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 
 def run(page: Path, directory: Path, *languages: str) -> int:
-    """Run the blocks of a page in ``directory``, the working directory; return their number."""
     names: dict[str, object] = {"__name__": "__main__"}
     printed, count = "", 0
     with background() as started:
@@ -145,13 +144,12 @@ def run_line(line: str, directory: Path) -> tuple[int, str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a shell with our command in the path."""
     command = Path(sys.executable).with_name("deedbook")
     assert command.exists()
     return {**os.environ, "PATH": os.pathsep.join((str(command.parent), os.environ["PATH"]))}
 
 
-def a_free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -160,11 +158,10 @@ def a_free_port() -> int:
 
 EXAMPLES = ROOT / "examples"
 # Replaces the 8080 of the pages.
-PORT = a_free_port()
+PORT = free_port()
 
 
 def run_here(words: list[str]) -> tuple[int, str]:
-    """Run a command of ours in this process, with both outputs in one text."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", buffering=1) as out:
         with mock.patch.object(sys, "stdout", out), mock.patch.object(sys, "stderr", out):
             code = cli.main(words)

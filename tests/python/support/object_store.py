@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple
 
 import pytest
 
+from doc_blocks import free_port
+
 KEY, SECRET = "AKIDEEDBOOKTEST", "a-secret-that-no-line-may-show"
 BUCKET = "bucket"
 
@@ -33,10 +35,8 @@ Behaviour = Literal["ok", "slow-down", "fail", "stall", "reset", "drop"]
 
 class Request(NamedTuple):
     number: int
-    """From 0 on."""
     method: str
     name: str
-    """The object, below the bucket."""
 
 
 class Server:
@@ -48,7 +48,7 @@ class Server:
         self.objects = top / "objects"
         (self.objects / BUCKET).mkdir(parents=True)
         (top / "attributes").mkdir()
-        self.port = _free_port()
+        self.port = free_port()
         words = ["--port", f"127.0.0.1:{self.port}", "--quiet"]
         words += ["posix", "--sidecar", str(top / "attributes"), str(self.objects)]
         root = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
@@ -77,7 +77,6 @@ class Gate:
     def __init__(self, port: int) -> None:
         self.requests: list[Request] = []
         self.stored: list[str] = []
-        """The objects that the server took, in order."""
         self.behave: Callable[[Request], Behaviour] = lambda request: "ok"
         self.after: Callable[[Request], None] = lambda request: None
         """Called when the server has acted, before the client gets the answer."""
@@ -193,9 +192,3 @@ def serving(top: Path) -> Iterator[Gate]:
     finally:
         gate.close()
         server.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

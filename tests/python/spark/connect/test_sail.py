@@ -78,7 +78,6 @@ def test_errors_name_the_place_as_on_spark(sail: Any, tmp_path: Path) -> None:
 def root(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """The URL of a catalog."""
     pytest.importorskip("obstore", reason="obstore is not installed")
     if request.param == "file":
         yield (tmp_path / "store").as_uri()

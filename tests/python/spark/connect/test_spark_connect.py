@@ -22,7 +22,6 @@ RECORDS = [b"record %d" % number for number in range(300)]
 
 @pytest.fixture(scope="module")
 def connected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session of a new server's client; both end with the module."""
     require_spark()
     pytest.importorskip("grpc", reason="grpcio is not installed")
     pytest.importorskip("grpc_status", reason="grpcio-status is not installed")

@@ -32,7 +32,6 @@ def notes(first: int, stop: int) -> list[bytes]:
 
 
 def ruled() -> list[bytes]:
-    """Events whose fate NIP-01, NIP-09 and NIP-40 decide."""
     deleted = made("regretted")
     return [
         line_of("profile 1", kind=0, created_at=10),

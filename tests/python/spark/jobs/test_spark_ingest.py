@@ -33,7 +33,6 @@ def records(file: int, count: int) -> list[bytes]:
 
 @contextlib.contextmanager
 def killed(commit: bool) -> Iterator[None]:
-    """A job killed in the first batch, before or after the target has the batch."""
     real = Destination.commit
 
     def die(*given: Any) -> None:
@@ -211,18 +210,13 @@ def test_file_names_hidden_from_spark_are_refused(tmp_path: Path, name: str) -> 
         assert lines_module.stream_of(str(source))["path"] == f"file://{source}"
 
 
-def test_what_is_for_logs_is_refused_for_lines(tmp_path: Path) -> None:
-    put(tmp_path / "in" / "a.jsonl", records(1, 3))
-    none: Any = None
-    for option in ({"consumer": "notes"}, {"fail_on_data_loss": False}):
-        with pytest.raises(InvalidArgumentError, match=r"are for logs, .*/in holds lines"):
-            ingest(none, tmp_path / "in", tmp_path / "log", format="book", **option)
-
-
 def test_what_cannot_be_ingested_is_refused(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "in" / "a.jsonl", records(1, 3))
     with pytest.raises(MissingError, match="no glob that matches"):
         ingest(spark, tmp_path / "none*", tmp_path / "log", format="book")
+    for option in ({"consumer": "notes"}, {"fail_on_data_loss": False}):
+        with pytest.raises(InvalidArgumentError, match=r"are for logs, .*/in holds lines"):
+            ingest(spark, tmp_path / "in", tmp_path / "log", format="book", **option)
     with pytest.raises(InvalidArgumentError, match="import parses them and puts the events into"):
         ingest(spark, tmp_path / "in", tmp_path / "log", format="nostr")
     with pytest.raises(InvalidArgumentError, match="to create one, say its format: book, wal"):

@@ -112,7 +112,6 @@ def test_stats_stop_at_damage_without_skip_corrupt(spark: Any, tmp_path: Path) -
 
 
 def small_logs(directory: Path, kind: str, count: int) -> list[Any]:
-    """Make small logs of a format; returns the records, in the order of the logs."""
     directory.mkdir()
     expected: list[Any] = []
     for number in range(count):
@@ -128,7 +127,6 @@ def small_logs(directory: Path, kind: str, count: int) -> list[Any]:
 
 
 def plan_of(small: Path, few: Path, at_most: int = 1 << 20) -> Any:
-    """The plan of a compaction that was killed right after storing it."""
     plan = _compact._planned([str(small)], few, at_most)
     few.mkdir(exist_ok=True)
     _compact.store_json(few / "compaction.json", plan)

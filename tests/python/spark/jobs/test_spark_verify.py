@@ -23,7 +23,6 @@ from nostr_events import made
 PAYLOADS = [b"payload %06d " % number * 20 for number in range(4000)]  # 1.1 MB
 PART_BYTES = 100_000
 DAMAGED = 600_000
-"""A byte in the middle of the logs."""
 
 
 def write_book(path: Path) -> Path:
@@ -37,7 +36,6 @@ def write_single(path: Path) -> Path:
 
 
 def write_segments(path: Path) -> Path:
-    """The damaged segment has 200,000 bytes."""
     append_to("wal", path, PAYLOADS, segment_bytes=200_000)
     return path / f"{DAMAGED // 200_000:020d}.wal"
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from archived import FIRST, FORMATS, SEGMENT, archived, catalog, grow, rows
 from deedbook import InvalidArgumentError, Ledger, Pier, Wal, archive
 from deedbook.archive import _manifest
 from deedbook.spark import register
-from object_store import Gate, serving
+from object_store import Gate
 from spark_session import load, reader_of, rows_of, tuples
 from streams import Query, reader
 
@@ -33,24 +32,9 @@ def root(tmp_path: Path) -> str:
 
 @pytest.fixture
 def url(format: str, path: Path, root: str) -> str:
-    """The archive of a log at `path`."""
     grow(format, path, 0)
     archive.upload(path, f"{root}/log")
     return f"{root}/log"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
-    with serving(tmp_path_factory.mktemp("s3")) as gate:
-        yield gate
-
-
-@pytest.fixture
-def gate(server: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    server.reset()
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    return server
 
 
 def test_archive_has_the_rows_of_the_log(format: str, path: Path, url: str) -> None:
@@ -88,7 +72,6 @@ def test_limits_within_a_record_are_refused(path: Path, root: str) -> None:
 
 
 def drop(format: str, log: Path) -> int:
-    """Drop archived files of the log, and append more; return the number of dropped records."""
     before = rows(log)
     if format == "ledger":
         with Ledger.open(log, "a", batch_bytes=5000) as ledger:

@@ -21,7 +21,6 @@ from spark_session import load, reader_of, rows_of, tuples
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A store of two segments, of which the first is several pages of everything."""
     path = tmp_path / "notes"
     with EventStore.create(path, durability="manual", segment_bytes=10 << 20) as store:
         for number, tags in enumerate(TAGS):

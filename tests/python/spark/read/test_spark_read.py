@@ -59,12 +59,6 @@ def test_path_offset_and_length_name_the_bytes(spark: Any, book: str) -> None:
     assert {row.path for row in rows} == {f"{book}/book.log"}
 
 
-def test_start_is_inclusive_and_end_exclusive(spark: Any, book: str) -> None:
-    assert events(load(spark, book, start=10, end=20)) == list(range(10, 20))
-    assert events(load(spark, book, start=EVENTS - 1)) == [EVENTS - 1, EVENTS]
-    assert events(load(spark, book, end=3)) == [1, 2]
-
-
 @pytest.mark.parametrize(
     "options", [{"start": 10, "end": 10}, {"start": 10, "end": 5}, {"start": EVENTS + 1}, None]
 )
@@ -163,7 +157,6 @@ def test_frames_and_views_are_snapshots_of_first_query(spark: Any, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of several segments, and records that span them."""
     path = tmp_path_factory.mktemp("wal") / "log"
     records = [b"%d:" % i * (i % 25) for i in range(12_000)]
     append_to("wal", path, records, segment_bytes=128 << 10)

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.promise("spark-log-changed", "spark-log-appears", "spar
 
 
 def epochs(pier: Path, *counts: int, size: int = 20) -> list[Path]:
-    """A pier with ``counts`` events in its epochs; each event takes ``size`` bytes of the file."""
     jams: dict[int, list[bytes]] = {}
     for count in counts:
         number = sum(map(len, jams.values()))

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.promise("spark-power-loss", "spark-checkpoint")
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """A checkpoint with two batches, of a source of files and another source."""
     top = tmp_path / "checkpoint"
     names = ["metadata", "offsets/0", "offsets/.0.crc", "offsets/1", "offsets/.1.crc", "commits/0"]
     names += [f"sources/0/{name}" for name in ("8", "9.compact", "10", ".10.crc", "left.tmp")]
