@@ -53,7 +53,6 @@ def check(home: Home, followed: Sequence[Followed] = ()) -> list[Check]:
 
 
 def _readable(table: str, checks: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """The checks, with a failed check if a table is unreadable."""
     try:
         yield from checks()
     except (OSError, pa.ArrowException, AssertionError, LookupError) as error:
@@ -95,7 +94,6 @@ def input_of(source: Source) -> Iterator[tuple[str, bytes]]:
 
 
 def _quarantine(home: Home, bad: Iterable[Place]) -> Iterator[Check]:
-    """Whether the quarantine has exactly the bad lines, with place and reason."""
     found = []
     for row in rows_of(home.table("quarantine")):
         where = f"{Path(row['source']).name}:{row['position']}"

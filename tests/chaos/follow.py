@@ -27,7 +27,6 @@ class Followed:
 
 
 def follow(home: Home, stop: threading.Event) -> list[Followed]:
-    """Follow all bronze logs until ``stop`` is set. Logs may appear later."""
     found: dict[str, Followed] = {}
 
     def run(source: Source) -> None:
@@ -68,7 +67,6 @@ def _follow(source: Source, home: Home, stop: threading.Event) -> Followed:
 
 
 def _read(path: Path, stop: threading.Event) -> Iterator[Seen]:
-    """The records of a log, as soon as the files exist, until ``stop`` is set."""
     log: Any = None
     while log is None:
         try:

@@ -26,7 +26,6 @@ class TrialError(Exception):
 class Once:
     code: int
     said: str
-    """Standard output and standard error."""
     rows: Mapping[str, int]
     """Rows read, by source, and of ``silver``; empty after a failure."""
 

@@ -16,10 +16,8 @@ from deedbook import Record as RecordOfWal
 @dataclass(frozen=True)
 class Record:
     position: int
-    """Event of a book, LSN of a WAL."""
     sha256: str
     key: str | None
-    """The key of a good payload."""
     payload: bytes = field(repr=False)
 
 
@@ -27,7 +25,6 @@ class Record:
 class Bronze:
     records: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Damage, missing records, and records out of order."""
 
 
 def bronze_of(path: Path, format: str) -> Bronze:
@@ -85,7 +82,6 @@ def files_by_plan(checkpoint: Path) -> Iterator[tuple[int, Path]]:
 
 
 def plans_of(checkpoint: Path) -> dict[int, int]:
-    """The last plan that each batch of a query read."""
     files = [file for file in (checkpoint / "offsets").iterdir() if file.name.isdecimal()]
     # A line for the version, a line for settings, then a line for each source.
     last = {int(file.name): file.read_text().splitlines()[2] for file in files}

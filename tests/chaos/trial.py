@@ -30,9 +30,7 @@ _INPUT_SECONDS: Final = 120.0
 class Ended:
     directory: str
     kills: tuple[Kill, ...]
-    """The kills and the faults."""
     not_tried: tuple[str, ...]
-    """Faults that were not made, each with the reason."""
     failed: int
     """Runs that ended without a kill, for example after too many deaths of workers."""
     generated: dict[str, Any]
@@ -104,18 +102,13 @@ class _Follower:
 
 @dataclass(frozen=True)
 class Trial:
-    """A pipeline of the Nostr example with three sources, in a new directory."""
-
     directory: Path
     seed: int
     source: Path | None = None
-    """A file of real events; without a file the events are synthetic."""
     rate: float = 100.0
-    """Events a second, of the three producers together."""
     cluster: bool = False
     """Start a standalone cluster of a master and two nodes, and also kill parts of the cluster."""
     troubles: bool = True
-    """Also make `TROUBLES`, with ten kills or more."""
 
     def run(self, kills: int, tell: Callable[[Kill], object] | None = None) -> Ended:
         """Make ``kills`` kills, let all processes finish, and check the result."""

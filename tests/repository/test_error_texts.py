@@ -112,7 +112,6 @@ def literals(source: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def longest_part(text: str) -> str:
-    """The longest part of a format string between its arguments."""
     return max((part.split("}")[-1] for part in reversed(text.split("{"))), key=len)
 
 

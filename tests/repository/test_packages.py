@@ -39,7 +39,6 @@ def modules(top: Path) -> dict[str, Path]:
 
 
 def imports(file: Path, known: set[str]) -> Iterator[str]:
-    """The modules of the package that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -50,14 +49,12 @@ def imports(file: Path, known: set[str]) -> Iterator[str]:
 
 
 def owner(module: str) -> str | None:
-    """The package of a private module; None for a public module."""
     parts = module.split(".")
     private = [at for at, part in enumerate(parts) if re.match(r"_(?!_)", part)]
     return ".".join(parts[: private[-1]]) if private else None
 
 
 def crossings(top: Path) -> set[tuple[str, str]]:
-    """The imports of private modules from outside their packages."""
     found = modules(top)
     return {
         (module, used)

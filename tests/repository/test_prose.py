@@ -17,7 +17,6 @@ REFUSED = "The copy lies beside the log.\n"
 
 
 def project(root: Path, files: dict[str, str], pending: str = "") -> list[str]:
-    """The complaints about files, with these pending."""
     prose = root / gate.HERE
     prose.mkdir(parents=True)
     (prose / "pending.txt").write_text(pending)

@@ -59,7 +59,6 @@ def test_the_pages_are_made_from_the_data() -> None:
 
 
 def trust(tmp_path: Path, code: int = 0, failures: int = 0) -> Path:
-    """Results of one part, at commit ``new``."""
     part = {"commit": "new", "inputs": "a", "code": code, "seconds": 1, "results": ["one"]}
     run = {"parts": {"first": {**part, "skipped": {}}}}
     (tmp_path / "run.json").write_text(json.dumps(run))

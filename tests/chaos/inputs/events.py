@@ -27,7 +27,6 @@ REASONS: Final[dict[Fault, str]] = {
     "time": "no time",
     "empty": "not JSON",
 }
-"""The begins of the reasons in the quarantine."""
 
 _KINDS: Final = {
     1: 44, 7: 22, 0: 7, 6: 6, 9735: 6, 3: 4, 20001: 3, 5: 3, 10002: 2, 30023: 2, 1063: 1
@@ -43,14 +42,12 @@ _CONTENT_CHARS_MAX: Final = 4000
 _HOUR: Final = 3600
 _DAY: Final = 24 * _HOUR
 _EXPIRATIONS: Final = ("1000000000", "4102444800")
-"""Timestamps in 2001 and 2100."""
 
 
 @dataclass(frozen=True)
 class Line:
     data: bytes
     id: str | None
-    """The id of a good event."""
     fault: Fault | None = None
 
 

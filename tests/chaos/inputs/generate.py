@@ -13,7 +13,6 @@ from chaos.inputs.plan import INPUTS, SETTINGS_FILE, Settings
 from deedbook import InvalidArgumentError
 
 _TESTS: Final = Path(__file__).absolute().parents[2]
-"""The directory with this package."""
 _SYNTHETIC_BEGIN: Final = 1_767_312_000
 """2026-01-02. With a lateness of at most a day, all events are within three days."""
 _SYNTHETIC_SECONDS: Final = 2 * 86400
@@ -31,13 +30,9 @@ The events are {events}.
 class Generated:
     directory: str
     events: str
-    """The file of the events, or ``synthetic``."""
     lines: dict[str, int]
-    """Lines and records added, by source."""
     complete: bool
-    """Whether the producers sent everything."""
     failures: dict[str, str]
-    """Errors of the producers that failed or were killed."""
     seconds: float
 
 
@@ -56,7 +51,6 @@ class Generation:
                 process.stdin.close()
 
     def wait(self) -> Generated:
-        """Wait until all producers end. An exception during the wait stops them first."""
         try:
             for process in self.processes.values():
                 process.wait()

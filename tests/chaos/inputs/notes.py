@@ -16,16 +16,12 @@ from deedbook._system.regular import open_regular, parse_json
 @dataclass(frozen=True)
 class Note:
     n: int
-    """The number of the line, from 1."""
     sha256: str
-    """The hash of the bytes."""
     id: str | None
-    """The id of a good event."""
     good: bool
     where: str | None
     """File and line, ``000001.jsonl:12``; None in a log."""
     fault: Fault | None
-    """The fault of a bad line."""
     at: float | None = None
     """The time of the acknowledgement, in seconds since 1970.
 
@@ -62,7 +58,6 @@ def lines_of_files(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def json_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """The values of a file of JSON lines, without a torn last line. Raises OSError."""
     with open_regular(file) as opened:
         for line in opened:
             if line.endswith(b"\n"):

@@ -16,13 +16,11 @@ INPUTS: Final = {"files": "files", "orders": "app.wal", "spool": "spool"}
 SETTINGS_FILE: Final = "generator.json"
 
 _SHARES: Final = {"files": 0.5, "orders": 0.3, "spool": 0.2}
-"""Shares of the events."""
 _AGAIN: Final = 0.04
 """The share of events that the same producer sends again, up to `_RECENT` events later."""
 _ELSEWHERE: Final = 0.04
 """The share of events that another producer also sends."""
 _BAD: Final = 0.02
-"""The share of events with a bad line after them."""
 _RECENT: Final = 1000
 
 
@@ -32,11 +30,8 @@ class Settings:
     """The number of different events, without repeated events and bad lines."""
     seed: int
     rate: float | None
-    """Events a second; None for as fast as possible."""
     source: str | None
-    """The file of the events; None for synthetic ones."""
     begin: int
-    """The time of the first synthetic event, seconds since 1970."""
     seconds: float
     """The time from the first to the last event, without the lateness of both."""
 

@@ -36,7 +36,6 @@ class ProducerError(Exception):
 
 class Input(Protocol):
     group_max: int
-    """Lines per append."""
     linger_seconds: float
     """In a live run, the wait for more lines after the first."""
 
@@ -51,8 +50,6 @@ class Input(Protocol):
 
 
 class Files:
-    """A directory in which files appear by rename."""
-
     group_max = 1000
     linger_seconds = 0.5
 
@@ -84,8 +81,6 @@ class Files:
 
 
 class Application:
-    """An application's write-ahead log, with appends in groups."""
-
     group_max = 100
     linger_seconds = 0.05
 

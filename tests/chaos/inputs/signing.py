@@ -15,7 +15,6 @@ _G: Final = (
 
 
 def _times_base(scalar: int) -> tuple[int, int]:
-    """A multiple of the curve's base point, in Jacobian coordinates on the way."""
     x = y = z = 0
     for bit in f"{scalar:b}":
         if z:
@@ -47,7 +46,6 @@ def _tagged(tag: str, data: bytes) -> int:
 
 
 def public_key(secret: int) -> str:
-    """The public key, in hexadecimal, of a secret from 1 to 2**252."""
     return f"{_times_base(secret)[0]:064x}"
 
 

@@ -33,8 +33,6 @@ _FAILED_MAX: Final = 5
 
 @dataclass(frozen=True)
 class Kill:
-    """A kill, or a fault of `TROUBLES`."""
-
     target: str
     moment: str
     seen: bool
@@ -53,12 +51,10 @@ class Chaos:
     runs: Runs
     seed: int
     producer: Callable[[], bool] | None = None
-    """Kills a producer of the inputs and restarts it; returns whether there was one."""
+    """Kills and restarts a producer of the inputs; False without a producer."""
     cluster: Cluster | None = None
-    """The cluster of the runs, if kills may hit the cluster, too."""
     troubles: Troubles | None = None
     tell: Callable[[Kill], object] | None = None
-    """Called with each kill, and with each of `TROUBLES`."""
     kills: list[Kill] = field(default_factory=list)
     failed: int = 0
     """Runs that ended without a kill, for example after too many deaths of workers."""
@@ -109,7 +105,6 @@ class Chaos:
             self._add(Kill(one.name, one.moment, one.wrong is None, round(one.seconds, 3)))
 
     def _one(self, end: str, moment: str, others: list[str], order: random.Random) -> bool:
-        """One run; returns whether a kill ended the run."""
         begun = time.monotonic()
         self._begun_at = self.runs.begun()
         process = self.runs.start()

@@ -48,7 +48,6 @@ class Cluster:
         """Variables of drivers: the place of Spark's secret. Whoever has the secret runs code as
         this user. So the secret is in a file of this user, not in an argument."""
         self.master = f"spark://{_HOST}:{self._port}"
-        """The master's URL for drivers."""
 
     def start(self, nodes: int) -> None:
         """Start the master and the nodes. Raises OSError if the master does not listen."""

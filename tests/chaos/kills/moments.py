@@ -21,7 +21,6 @@ MOMENTS: Final = (
     "checkpoint offsets",
     "checkpoint commit",
 )
-"""The times of kills: after a random wait, or at a step of a commit."""
 
 Stamp = tuple[int, int]
 

@@ -59,9 +59,7 @@ class Place:
 
 class Trouble(ABC):
     name: str
-    """The name in the list of kills."""
     check: str
-    """The name of the check for this fault."""
     moment: str = "between runs"
 
     def __init__(self, place: Place) -> None:

@@ -18,10 +18,8 @@ from chaos.kills.trouble import KINDS, NotNowError, Place, Trouble
 from chaos.runs import Once, Runs
 
 TROUBLES: Final = tuple(kind.name for kind in KINDS)
-"""The names of the faults, next to the names of the kills."""
 
 _KILLS: Final = 50
-"""Kills per fault."""
 _TRIES: Final = 4
 """Attempts per fault at the end, with a run in between that brings new records."""
 
@@ -31,9 +29,7 @@ class Made:
     name: str
     moment: str
     wrong: str | None
-    """The broken requirement, if any."""
     said: str
-    """The last line of the run's output."""
     seconds: float
 
 
@@ -89,7 +85,6 @@ class Troubles:
         return checks
 
     def not_tried(self) -> list[str]:
-        """The kinds that were never made, each with the reason."""
         return [
             f"{kind.name}: {self._why.get(kind, 'too few kills')}"
             for kind in KINDS

@@ -35,8 +35,6 @@ def add(path: Path, count: int, size: int = 700) -> None:
 
 
 class Stream:
-    """A reader that keeps one number."""
-
     def __init__(self, root: str) -> None:
         self.catalog = archive.Catalog(root)
         self.offset = 0
@@ -96,7 +94,6 @@ def test_earlier_pieces_come_with_the_first_entry(tmp_path: Path, root: str) -> 
 
 
 def _die(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
-    """Let the process "die" at a put, before it or after it."""
     puts = 0
 
     def dying(whole: Callable[..., Any]) -> Callable[..., Any]:

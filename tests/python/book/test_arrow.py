@@ -31,7 +31,6 @@ def empty(tmp_path: Path) -> Iterator[Book]:
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """Record 40001 of 50000 has a wrong payload byte, at byte 1120016 of the file."""
     log = bytearray(packed([b"deed"] * 50_000))
     log[16 + 28 * 40_000 + 12] ^= 1
     return make_book(tmp_path / "damaged", bytes(log))

@@ -14,7 +14,6 @@ JAMS = [b"one", b"two", b"three", b"four", b"five"]
 
 @pytest.fixture
 def book(path: Path) -> Iterator[Book]:
-    """Events 11 to 15."""
     with Book.create(path, epoch=10) as book:
         book.append_many(JAMS)
         yield book

@@ -33,7 +33,6 @@ def tree(path: Path) -> dict[Path, bytes]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """An environment that Urbit's own code wrote."""
     shutil.copytree(VECTORS / "lmdb-100", tmp_path / "env")
     return tmp_path / "env"
 

@@ -417,7 +417,6 @@ def test_salvage_reports_new_numbers_of_a_book(tmp_path: Path) -> None:
 
 
 def make_places(top: Path) -> dict[str, str]:
-    """Make places that are no logs; returns the error of each, by name."""
     for folder in ("empty", "with-fifo", "with-dir/book.log", "link"):
         (top / folder).mkdir(parents=True)
     (top / "file").write_bytes(b"not a book\n" * 100)

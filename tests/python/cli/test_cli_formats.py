@@ -54,7 +54,6 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def log(kind: Kind, path: Path) -> Path:
-    """A log with 200 records in a single file."""
     ok("append", "--format", kind.name, *kind.options, path, stdin=LINES)
     return path
 

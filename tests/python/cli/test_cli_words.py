@@ -218,7 +218,6 @@ REFUSED = [
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of each format, a book in slots, and an empty directory."""
     home = make_logs(tmp_path_factory.mktemp("logs"), PAYLOADS)
     append_to("book", home / "slots", PAYLOADS, layout="slots")
     (home / "empty").mkdir()

@@ -135,7 +135,6 @@ sys.modules.update(dict.fromkeys(["pyspark", "pyarrow", "matplotlib", "pandas", 
 from deedbook._cli import main
 sys.exit(main(["demo", "--small", "-o", sys.argv[1]]))
 """
-"""Run the demo with only the wheel installed."""
 
 
 def complaints(said: str) -> list[str]:

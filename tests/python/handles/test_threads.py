@@ -20,7 +20,6 @@ THREADS = 8
 
 @pytest.fixture(autouse=True)
 def quick_switches() -> Iterator[None]:
-    """Make threads interrupt each other as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield

@@ -22,7 +22,6 @@ NAME = f"day=2026-01-02/part-{QUERY[:8]}-000000-0000.parquet"
 
 
 def begun(top: Path, files: list[Any]) -> Any:
-    """A table after a run that was killed with a stored intent."""
     table = jobs.table("parquet", top / "table", "app", top / "jobs")
     (top / "jobs" / "staged" / "day=2026-01-02").mkdir(parents=True)
     (top / "jobs" / "staged" / "day=2026-01-02" / "x.parquet").write_bytes(b"rows")

@@ -161,7 +161,6 @@ class Place:
             path.write_bytes(b"\x1b]0;PWNED\x07\x9b31m\xe2\x80\xae\n" * 20)
 
     def give_away(self, where: str) -> None:
-        """Give the log to user 1000, and one of its files to another user, without read access."""
         path = self.base / where
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():

@@ -35,7 +35,6 @@ def url_of(server: socket.socket) -> str:
 
 
 def sockets() -> int:
-    """The number of this process's open sockets, if the system reports them."""
     count = 0
     if sys.platform == "linux":
         for fd in os.listdir("/proc/self/fd"):

@@ -30,7 +30,7 @@ COUNT = 8000
 
 @pytest.fixture(scope="module")
 def lines() -> list[bytes]:
-    """Events of 2 KB, some of them twice, with bad lines in between, some of them equal."""
+    """Events of 2 KB, some twice, with bad lines in between, some equal."""
     found = []
     for number in range(COUNT):
         event = made(f"{number} " + "x" * 2000, created_at=1_700_000_000 + number)
@@ -176,7 +176,6 @@ def of(numbers: Iterable[int]) -> list[bytes]:
 
 @pytest.fixture
 def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
-    """Import into the store, check the exit code, and return the printed JSON."""
 
     def run(*words: object, code: int = 0) -> dict[str, Any]:
         assert main(["import", str(path), "--json", *map(str, words)]) == code

@@ -17,7 +17,6 @@ HOUR = 3600
 
 
 def note(number: int, kind: int = 1) -> dict[str, Any]:
-    """A note that is so many hours old."""
     return made(f"note {number}", created_at=NOW - number * HOUR, kind=kind)
 
 

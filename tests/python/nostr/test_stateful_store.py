@@ -80,7 +80,6 @@ class StoreMachine(RuleBasedStateMachine):
     # -- expectations
 
     def expect(self, event: dict[str, Any]) -> str:
-        """Add an appended event to the model, and return the expected outcome."""
         kind, id, address = event["kind"], event["id"], address_of(event)
         if 20_000 <= kind < 30_000:
             return "ephemeral"

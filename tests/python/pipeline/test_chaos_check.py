@@ -56,7 +56,6 @@ def rows_in(file: Path) -> list[dict[str, Any]]:
 
 
 def make(folder: Path) -> Home:
-    """The output of a correct pipeline for 600 events: gold reads silver in three batches."""
     home = Home(folder)
     home.begin()
     assert start(folder / "in", events=600, seed=5).wait().complete

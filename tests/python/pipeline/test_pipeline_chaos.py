@@ -30,11 +30,9 @@ KILLS = tiers.number("CHAOS_KILLS")
 CLUSTER_KILLS = tiers.number("CLUSTER_KILLS")
 """Ten kills or more make `TROUBLES` on the cluster, too, as in `make trust`."""
 CHECKS = 3 * 4 + 7
-"""The number of checks without `TROUBLES`."""
 
 
 def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
-    """Run a trial and check the result; returns the number of kills per target."""
     require_spark()
     seen: list[Kill] = []
     ended = trial.run(kills, seen.append)
@@ -55,7 +53,6 @@ def tried(trial: Trial, kills: int = KILLS) -> tuple[Ended, Counter[str]]:
 
 
 def may_not_mount() -> bool:
-    """Whether the kernel refuses mounts, as it does without root and in most containers."""
     probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     return os.geteuid() != 0 or subprocess.run(probe, capture_output=True).returncode != 0
 

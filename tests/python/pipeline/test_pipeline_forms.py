@@ -36,7 +36,6 @@ BAD = {
     b'{"order":7}': "no time",
     b'{"order":"x","item":5,"at":"never"}': "not of the schema: order, at",
 }
-"""Lines that are no orders, each with the reason."""
 
 
 class Place:

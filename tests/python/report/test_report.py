@@ -56,7 +56,6 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damaged(log: Path, to: Path) -> Path:
-    """A copy with one damaged record in the middle of the largest file of records."""
     shutil.copytree(log, to)
     files = [file for file in to.rglob("*") if file.is_file() and ".deedbook" not in file.parts]
     largest = max((file for file in files if "wal.log" not in file.name), key=os.path.getsize)

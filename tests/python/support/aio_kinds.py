@@ -120,7 +120,6 @@ class Witness:
         return len(self.plain)
 
     def count(self, name: str | None = None) -> int:
-        """The number of calls, by default of the call that can be held up."""
         return sum(called == (name or self.held) for called, _ in self.calls)
 
     def in_loop(self) -> set[str]:

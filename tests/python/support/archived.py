@@ -28,12 +28,10 @@ def grow(format: str, path: Path, first: int, count: int = 120) -> None:
 
 
 def rows(source: object, **options: Any) -> list[Any]:
-    """The rows as executors read them, in order."""
     return [tuple(row.values()) for row in rows_of(reader_of(source, **options))]
 
 
 def archived(format: str, log: Path, url: str) -> list[Any]:
-    """The rows of the log that are in the archive."""
     bounds = archive.open(url).bounds
     assert bounds is not None
     return rows(log, end=bounds[1])

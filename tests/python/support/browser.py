@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 WIDTHS = (390, 1200)
-"""Widths of a telephone and of a desktop."""
 
 _SEEN = """
 const all = [...document.querySelectorAll('body *')];

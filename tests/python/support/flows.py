@@ -65,7 +65,6 @@ class Run:
             return bool(end.value)
 
     def drain(self) -> "Run":
-        """Do the work of a sender that closes without a deadline."""
         self.flow.close(float("inf"))
         assert self.drive(self.flow.worker())
         return self

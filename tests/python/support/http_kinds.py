@@ -82,7 +82,6 @@ class Both:
         self.sender = AsyncSender(*args, **options)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """A method that runs in the loop, if there is one, and returns the result."""
         method = getattr(self.sender, name)
         if self._loop is None:
             return method
@@ -114,7 +113,6 @@ MakeSender = Callable[..., Both]
 
 @contextmanager
 def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """A server that reads each request and calls ``answer``; yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -13,7 +13,6 @@ def record(payload: bytes) -> bytes:
 
 
 def file_of(path: Path, index: int, payloads: Iterable[bytes], base: str = "events") -> Path:
-    """A finished file, made without Deedbook."""
     path.mkdir(exist_ok=True)
     file = path / f"{index}-{base}"
     file.write_bytes(b"".join(map(record, payloads)))
@@ -25,7 +24,6 @@ def events(index: int, count: int = 3) -> list[bytes]:
 
 
 def files(ledger: Path, *indexes: int) -> list[bytes]:
-    """Make finished files of a ledger; returns the payloads."""
     for index in indexes:
         file_of(ledger, index, events(index))
     return [payload for index in indexes for payload in events(index)]
@@ -41,6 +39,5 @@ def damage(file: Path, number: int = 1) -> int:
 
 
 def payloads(ledger: Ledger) -> list[bytes]:
-    """All events of a ledger; they stay in the ledger."""
     result = ledger.fetch()
     return [] if result is None else [event for batch in result.data for event in batch.records()]

@@ -16,7 +16,6 @@ GIVE_UP_SECONDS = 20
 def running(
     *args: object, program: list[str] | None = None, **options: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command next to the test. A hanging command is killed, which ends the test's reads."""
     settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
         program or command(*args), **{**settings, **options}, env=environment(), bufsize=0

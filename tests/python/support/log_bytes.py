@@ -25,7 +25,6 @@ def make_book(path: Path, log: bytes) -> Path:
 
 
 def write_book(path: Path, jams: Sequence[bytes], first: int = 1) -> Path:
-    """A book made from the specification alone, without Deedbook's own writer and its mark."""
     make_book(path, packed(jams, first if jams else 0))
     (path / "meta.bin").write_bytes(bytes(256))
     return path

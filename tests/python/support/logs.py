@@ -58,7 +58,6 @@ def write(name: str, path: Path, first: int = 0) -> None:
 
 
 def append_to(format: str, log: Path, records: Iterable[Any], **options: Any) -> None:
-    """Append to a log of this format; a missing log is created with the options."""
     mugs = options.pop("mugs", None)
     with deedbook.open(log, "a", format=format, **options) as opened:  # type: ignore[call-overload]
         opened.append_many(records) if mugs is None else opened.append_many(records, mugs=mugs)
@@ -80,7 +79,6 @@ def payloads(log: Path) -> list[bytes]:
 
 
 def snapshot(path: Path) -> dict[str, bytes]:
-    """Every file below a directory except in .deedbook."""
     return {
         str(file.relative_to(path)): file.read_bytes()
         for file in path.rglob("*")
@@ -89,5 +87,4 @@ def snapshot(path: Path) -> dict[str, bytes]:
 
 
 def span(added: Any) -> tuple[Any, Any]:
-    """The first position of many appended records, and the position after the last."""
     return added.first, added.end

@@ -13,7 +13,6 @@ _LARGE = ROOT.parent / "shared" / "data" / "nostr-events.jsonl"
 LINES = SMALL.read_bytes().splitlines()
 EVENTS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 REAL = _LARGE.read_bytes().splitlines() if _LARGE.exists() else LINES
-"""More lines of real events, if the large file exists."""
 
 _SECRET = 7
 AUTHOR = public_key(_SECRET)
@@ -33,7 +32,6 @@ def made(content: str = "hello", **fields: Any) -> dict[str, Any]:
 
 @functools.cache
 def event(number: int) -> dict[str, Any]:
-    """The event with a number: most are notes, some replace another or delete a note."""
     created_at = 1_700_000_000 + number
     if number % 10 == 3:
         return made(f"relays {number}", kind=10002, created_at=created_at)

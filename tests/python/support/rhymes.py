@@ -68,7 +68,6 @@ DEFAULTS: Final[dict[tuple[str, str], object]] = {
     ("open", "durability"): None,
     ("create", "durability"): None,
 }
-"""Defaults of parameters in all classes."""
 
 DURABILITY: Final[dict[type, object]] = {
     Book: "always",
@@ -87,7 +86,6 @@ FILE_MODE: Final[dict[type, int]] = {
 """Defaults required by the specifications."""
 
 REPORT_FIELDS: Final = ("ok", "verdict", "records", "damages", "loss")
-"""Of every report."""
 
 DIFFERS: Final[dict[str, str]] = {
     "EventStore.append.payload": "an event is no bytes: the parameter is `event`",
@@ -112,7 +110,6 @@ STUB: Final = ast.parse(Path(deedbook.__file__).with_name("_core.pyi").read_text
 
 
 def members(owner: type) -> dict[str, list[ast.FunctionDef]]:
-    """The members of a class and its bases in the stub, with all overloads."""
     nodes = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
     found: dict[str, list[ast.FunctionDef]] = {}
     for base in reversed(owner.__mro__):
@@ -126,7 +123,6 @@ def members(owner: type) -> dict[str, list[ast.FunctionDef]]:
 
 
 def parameters(owner: type, name: str) -> dict[str, inspect.Parameter]:
-    """The parameters of a method at run time; empty for a property."""
     value = inspect.getattr_static(owner, name)
     value = getattr(value, "__func__", value)
     if not callable(value) or (name.startswith("__") and name != "__arrow_c_stream__"):

@@ -61,7 +61,6 @@ def ok(*args: object, stdin: bytes = b"") -> bytes:
 
 
 def complaint(done: subprocess.CompletedProcess[bytes], code: int) -> str:
-    """The only line of stderr of a command with this exit code."""
     text = done.stderr.decode()
     assert done.returncode == code, text
     assert "Traceback" not in text
@@ -102,7 +101,6 @@ def piped(data: bytes) -> Iterator[int]:
 
 @contextlib.contextmanager
 def replaced(*descriptors: int) -> Iterator[None]:
-    """Replace the standard descriptors, and their objects in ``sys``."""
     names = ("stdin", "stdout", "stderr")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -130,7 +128,6 @@ def json_lines(text: bytes) -> list[Any]:
 
 
 def payloads(path: Path) -> list[bytes]:
-    """All payloads, which must not contain NUL."""
     return ok("cat", path, "--null").split(b"\0")[:-1]
 
 

@@ -35,7 +35,6 @@ def events(frame: Any) -> list[int]:
 
 
 def reader_of(path: object, **options: Any) -> Any:
-    """The reader that Spark would make, without Spark."""
     from deedbook.spark._read.reader import default_schema, make_reader
 
     given = {"path": str(path), **{name: str(value) for name, value in options.items()}}
@@ -85,7 +84,6 @@ def require_spark() -> None:
 
 @functools.cache
 def local_session() -> Any:
-    """The local session with two cores for all tests; ends with the process."""
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -110,7 +108,6 @@ def local_session() -> Any:
 
 @contextlib.contextmanager
 def in_time_zone(spark: Any, zone: str) -> Iterator[None]:
-    """Make a session show times in a zone, until the block ends."""
     name = "spark.sql.session.timeZone"
     before = spark.conf.get(name)
     spark.conf.set(name, zone)
@@ -165,7 +162,6 @@ def run_driver(
     timeout_s: float = 120,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a driver script in a new process; return the output."""
     result = subprocess.run(
         [sys.executable, "-c", script, master, *arguments],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -58,13 +58,11 @@ def read(stream: DeedbookStreamReader, start: Any, stop: Any) -> list[tuple[Any,
 
 
 def begin(stream: DeedbookStreamReader, limit: Any = ALL) -> tuple[Any, Any]:
-    """The offsets of the begin and the end of a stream's first batch."""
     start = stream.initialOffset()
     return start, stream.latestOffset(start, limit)
 
 
 def all_after(stream: DeedbookStreamReader, place: Any, limit: Any) -> list[tuple[Any, ...]]:
-    """The rows from a place on, batch by batch, up to the end."""
     rows: list[tuple[Any, ...]] = []
     while (stop := stream.latestOffset(place, limit)) != place:
         rows += read(stream, place, stop)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 
 def held(below: Path) -> list[str]:
-    """Open or mapped files of this process below a directory."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         try:

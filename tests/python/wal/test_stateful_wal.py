@@ -121,7 +121,6 @@ class WalMachine(RuleBasedStateMachine):
         return [*(record.lsn for record in self.model), self.end]
 
     def positions(self) -> st.SearchStrategy[int]:
-        """Begins of records, or the end; sometimes a place inside a record, or beyond the end."""
         borders = self.borders()
         return st.sampled_from(borders[:5] + borders[-50:]) | st.integers(0, self.end + 100)
 
