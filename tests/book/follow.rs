@@ -1,10 +1,6 @@
 //! Following a log that another process writes.
 
-use deedbook::book::Options;
-
-use crate::support::common;
-use crate::support::prelude::*;
-use common::{deed, events, log, make, refused};
+use crate::prelude::*;
 
 fn next_event(
     follow: &mut deedbook::Follow<deedbook::book::BookFormat>,

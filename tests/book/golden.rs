@@ -1,10 +1,6 @@
 //! The golden files of the layout `packed`: written byte for byte, and read. `slots.rs` has the others.
 
-use deedbook::book::Options;
-
-use crate::support::common;
-use crate::support::prelude::*;
-use common::*;
+use crate::prelude::*;
 
 const META: Meta =
     Meta { who: Some(0x1122_3344_5566_7788), version: Some(3), life: Some(7), fake: Some(false) };

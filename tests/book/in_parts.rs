@@ -1,15 +1,11 @@
 //! Payloads in parts give the same bytes and the same errors as whole payloads. A failed source leaves nothing in the
 //! log.
 
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 
-use deedbook::book;
-use deedbook::book::Layout;
-
+use crate::prelude::*;
 use crate::support::formats::book::{BOOK, SLOTS};
-use crate::support::formats::subject::{Log, refused};
 use crate::support::formats::wal::{ANY, SINGLE};
-use crate::support::prelude::*;
 
 /// Both sides of a part's border and of a scanner's buffer.
 const SIZES: [usize; 6] = [0, 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 7];

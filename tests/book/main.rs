@@ -18,3 +18,10 @@ mod pier;
 mod recovery;
 mod regressions;
 mod slots;
+
+mod prelude {
+    pub use deedbook::book::{Layout, Options};
+
+    pub use crate::support::common::{self, *};
+    pub use crate::support::prelude::*;
+}

@@ -1,10 +1,6 @@
 //! Contiguity, epochs, and the operations that each mode of a handle allows.
 
-use deedbook::book::Options;
-
-use crate::support::common;
-use crate::support::prelude::*;
-use common::{events, make, memory, read_file, refused, snapshot};
+use crate::prelude::*;
 
 fn batch(jams: &[&[u8]]) -> Batch<BookFormat> {
     let mut batch = Batch::<BookFormat>::new(1 << 20);

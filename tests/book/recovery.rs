@@ -1,11 +1,7 @@
 //! Wrong sidecars, and the modes of recovery.
 
-use deedbook::book::Options;
-
-use crate::support::common;
+use crate::prelude::*;
 use crate::support::formats::specimen::DIR as BOOK;
-use crate::support::prelude::*;
-use common::*;
 
 const LOG: &str = "/log/book.log";
 const MARK: &str = "/log/.deedbook/mark";

@@ -1,11 +1,7 @@
 //! Bugs that were found and fixed. Each test opens with its story.
 
-use deedbook::book::Options;
-
 use crate::limits::{BOOK, with_log as bare};
-use crate::support::common;
-use crate::support::prelude::*;
-use common::*;
+use crate::prelude::*;
 
 /// A damaged length pointed at the start of the deed after next. Readers trusted the length, because an intact deed
 /// stood there: readers and salvage skipped the deed in between.

@@ -1,12 +1,9 @@
 //! Closing and failing writes next to a sync under way: a reported success is real.
 
 use std::fmt;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 
-use deedbook::{book, ledger, wal};
-
-use crate::support::crashes::cuts;
 use crate::support::formats::book::BOOK;
 use crate::support::formats::subject::{self, ACKNOWLEDGED};
 use crate::support::formats::wal::{SINGLE, WalFormat};
@@ -16,7 +13,6 @@ const SEGMENTED: WalFormat = WalFormat::segmented("wal-segments-600", 600);
 const KINDS: [Kind; 3] = [Kind::Log(&BOOK), Kind::Log(&SINGLE), Kind::Log(&SEGMENTED)];
 const ALL_KINDS: [Kind; 4] = [KINDS[0], KINDS[1], KINDS[2], Kind::Ledger];
 
-/// The thing to close: a log of the engine, or a ledger.
 #[derive(Clone, Copy)]
 enum Kind {
     Log(&'static dyn Format),

@@ -10,7 +10,7 @@ mod targets;
 
 use crate::support::common;
 use crate::support::prelude::*;
-use crate::support::report::{number, of_tier};
+use crate::support::report::number;
 use common::Random;
 use targets::Body;
 

@@ -4,7 +4,6 @@ use deedbook::ledger::Contents;
 
 use crate::prelude::*;
 
-/// File, number in the file, payload.
 type Found = (u32, Option<u64>, Vec<u8>);
 
 fn contents(options: &Options) -> Contents {

@@ -1,6 +1,6 @@
 //! Discovery of the ledgers at a path.
 
-use deedbook::ledger::{LedgerConfig, LedgerFile, Removable, bases, is_ledger_file};
+use deedbook::ledger::{LedgerFile, Removable, bases, is_ledger_file};
 
 use crate::prelude::*;
 

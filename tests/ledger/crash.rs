@@ -1,9 +1,7 @@
 //! Power cuts and process crashes at every storage call of every short history, on the simulated disk.
 
 use crate::prelude::*;
-use crate::support::crashes::{
-    Counts, Crash, Explorer, Plan, World, all_after, by_chance, choices, worst,
-};
+use crate::support::crashes::worst;
 use crate::support::ledger::oracle::{Known, Run, options, recover};
 
 const STEPS: &str = "abmsfxrzw";
@@ -25,7 +23,6 @@ impl World for Ledger {
     }
 }
 
-/// Crash a history at every call of its last step.
 fn crash(history: &str, durability: Durability, states: u64, explorer: &mut Explorer) {
     let mut run = Run::new(durability);
     run.open().unwrap();

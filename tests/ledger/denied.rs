@@ -2,7 +2,6 @@
 //! records hold, and all other work goes on.
 
 use crate::prelude::*;
-use crate::support::around::{Around, Between};
 use crate::support::crashes::worst;
 
 /// A file that cannot be opened, and one that cannot be removed, as another user's in a directory with the sticky

@@ -2,7 +2,6 @@
 //! honest.
 
 use crate::prelude::*;
-use crate::support::crashes::choices;
 use crate::support::harness::faulty::{HONEST, expect_typed};
 use crate::support::ledger::oracle::{Run, options, recover};
 

@@ -1,6 +1,5 @@
 //! The golden files: read, and written byte for byte.
 
-use deedbook::ledger::LedgerConfig;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use crate::prelude::*;
-use crate::support::common::hooked::{Event, Hooked};
+use crate::support::common::hooked::Event;
 
 // Promise: ledger-several.
 #[test]

@@ -13,7 +13,6 @@ fn indexes(ledger: &LedgerStore, count: Option<usize>) -> (Vec<u32>, bool) {
     (removable.iter().map(|item| item.index()).collect(), more)
 }
 
-/// A ledger with files 0 to 3, and two stores that write none.
 fn two_senders(options: &Options) -> (LedgerStore, LedgerStore) {
     let writer = options.open(small(DIR, 1000)).unwrap();
     for number in 0..4 {

@@ -1,7 +1,5 @@
 //! The limit of all files together.
 
-use std::io::Read;
-
 use crate::prelude::*;
 
 /// A ledger of at most 1,000 bytes in files of 100; an event takes 32.

@@ -31,7 +31,7 @@ mod rotation;
 mod transient;
 
 mod prelude {
-    pub use deedbook::ledger::{LedgerStore, Options, WhenFull};
+    pub use deedbook::ledger::{Options, WhenFull};
 
     pub use crate::support::ledger::spool::*;
     pub use crate::support::prelude::*;

@@ -1,12 +1,11 @@
 //! Migration of DirectoryStore files: whole, torn and damaged files, after any interruption. `tests/interop` does the
 //! same with the crate that writes the files.
 
-use deedbook::ledger::{FileMigration, LedgerConfig, Migration};
+use deedbook::ledger::{FileMigration, Migration};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::prelude::*;
-use crate::support::crashes::choices;
 
 const OLD: &str = "/old";
 const HEADER: &str = "{ \"batch\": [";
@@ -31,7 +30,6 @@ fn events(options: &Options) -> Vec<String> {
     drain(&ledger).into_iter().map(text).collect()
 }
 
-/// Migrate one file. Returns the report, the events and the storage.
 fn migrated(name: &str, bytes: impl AsRef<[u8]>) -> (FileMigration, Vec<String>, Memory) {
     let (memory, options) = memory();
     old(&memory, name, bytes);

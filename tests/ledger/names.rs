@@ -1,8 +1,6 @@
 //! The names of files: a creation tries a limited number of taken names, and a store starts as quickly with many files.
 
 use crate::prelude::*;
-use crate::support::around::{Around, Between};
-use crate::support::report::of_tier;
 
 fn path_of(index: u32) -> PathBuf {
     Path::new(DIR).join(format!("{index}-{BASE}"))

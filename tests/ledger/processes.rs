@@ -2,11 +2,9 @@
 #![cfg(unix)]
 
 use std::fs::OpenOptions;
-use std::io::Write;
 use std::process::Child;
 
 use crate::prelude::*;
-use crate::support::common::{in_role, killed, role};
 
 const FIRST: &str = "DEEDBOOK_FIRST";
 /// The numbers of each writer begin at a multiple of `NUMBERS_EACH`.

@@ -1,8 +1,8 @@
 //! Bodies of requests: lengths, replays, parts, and files that change under a reader.
 
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Seek, SeekFrom};
 
-use deedbook::ledger::{LedgerConfig, LedgerReader, OnCorrupt};
+use deedbook::ledger::OnCorrupt;
 use proptest::prelude::*;
 
 use crate::prelude::*;

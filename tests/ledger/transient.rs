@@ -1,6 +1,6 @@
 //! The common interface of the stores. The lifecycle of the specification is an example of `TransientDB`.
 
-use deedbook::ledger::{DataStore, LedgerReader, LedgerStore, MemoryStore, TransientDB};
+use deedbook::ledger::{DataStore, MemoryStore, TransientDB};
 use serde_json::json;
 
 use crate::prelude::*;

@@ -1,18 +1,16 @@
 //! Hostile lengths never make the library reserve more memory than there are bytes to read.
 #![allow(unsafe_code, dead_code)]
 
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom};
 
 use crate::counting::peak_of;
-use crate::support::formats::{book, framing, subject, wal};
+use crate::support::formats::{book, framing, wal};
 use crate::support::prelude::*;
-use framing::{Framing, crc32};
-use subject::{At, Format, How, Log, MANUAL};
+use framing::crc32;
 
 const SEGMENTS: wal::WalFormat = wal::WalFormat::segmented("wal-segments", 64 << 20);
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &SEGMENTS];
 
-/// Buffers of fixed size: blocks of the scanner, batches of a salvage.
 const FIXED_BYTES: u64 = 4 << 20;
 
 /// A mark slot with these numbers, intact for the codec; see `sidecar/mark.rs`.
@@ -28,7 +26,6 @@ fn mark(numbers: [u64; 5], sums: [u32; 2], index: (u64, u64)) -> Vec<u8> {
     slot
 }
 
-/// A file of `len` bytes with some parts written, the rest a hole.
 fn sparse(path: &Path, len: u64, parts: &[(u64, &[u8])]) {
     let mut file = fs::File::create(path).unwrap();
     file.set_len(len).unwrap();

@@ -1,14 +1,13 @@
 //! Real processes: writers killed at any moment, and failing system calls.
 #![cfg(unix)]
 
-use std::io::{Read, Write};
 use std::process::{Child, ExitStatus};
 
 use deedbook::book::{Layout, Options};
 
 use crate::support::prelude::*;
 use crate::support::{common, report};
-use common::{Event, Random, check, event_of, in_role, role};
+use common::{Event, Random, check, event_of};
 
 const ROLES: [&str; 5] = ["always", "manual", "interval:2", "bytes:3000", "none"];
 
@@ -20,7 +19,6 @@ fn event(number: u64) -> Event {
     }
 }
 
-/// The layout of a log, and the layout's prefix in a role.
 const LAYOUTS: [(Layout, &str); 2] = [(Layout::Packed, ""), (Layout::Slots, "slots+")];
 
 fn layout_of(role: &str) -> (Layout, &str) {
@@ -84,7 +82,6 @@ fn judge(path: &Path, acknowledged: u64, what: &str) -> u64 {
     last
 }
 
-/// Reads acknowledgements until the pipe ends, and returns the last.
 fn acknowledged(child: &mut Child) -> u64 {
     let mut bytes = Vec::new();
     child.stderr.take().unwrap().read_to_end(&mut bytes).unwrap();
@@ -109,7 +106,6 @@ fn a_killed_writer_loses_no_acknowledged_event() {
 
 struct Killed {
     cycles: u64,
-    /// Killed before the first event.
     early: u64,
     events: u64,
 }

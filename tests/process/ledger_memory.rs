@@ -7,7 +7,6 @@ use deedbook::ledger::{LedgerConfig, LedgerReader, LedgerStore};
 use crate::counting::peak_of;
 
 const RECORD_BYTES: usize = 100 << 10;
-/// Blocks of the scanner, and one record.
 const BOUND: u64 = (1 << 20) + RECORD_BYTES as u64;
 
 fn write(ledger: &LedgerStore, bytes: usize) {

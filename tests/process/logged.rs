@@ -5,15 +5,13 @@
 use std::sync::Once;
 
 use deedbook::book::Options;
-use deedbook::ledger;
-use deedbook::nostr::{Batches, Check, EventStore, Events, Filter, Include};
+use deedbook::nostr::{Batches, Check, Events, Filter, Include};
 use log::Level;
 
 use crate::support::common;
 use crate::support::formats::{book, subject, views, wal};
 use crate::support::prelude::*;
 use crate::support::store::events::{event, notes, on_storage};
-use subject::{At, Format, MANUAL, Walk};
 
 const FORMATS: [&dyn Format; 3] = [&book::BOOK, &wal::SINGLE, &wal::TINY];
 const LARGE: wal::WalFormat = wal::WalFormat::segmented("wal-large", 1 << 20);
@@ -42,7 +40,6 @@ impl log::Log for Logger {
     fn flush(&self) {}
 }
 
-/// A log for a single test, on a disk of its own.
 fn place(format: &dyn Format, test: &str) -> (Sim, At) {
     static LOGGING: Once = Once::new();
     LOGGING.call_once(|| {
@@ -55,7 +52,6 @@ fn place(format: &dyn Format, test: &str) -> (Sim, At) {
     (disk.clone(), At { storage: Arc::new(disk), path: format.path_in(&dir) })
 }
 
-/// The lines about a log since the last call.
 fn lines(at: &At) -> Vec<(Level, String)> {
     let top: PathBuf = at.path.components().take(2).collect();
     let path = top.to_str().unwrap();
@@ -78,13 +74,6 @@ fn line_of(walk: &Walk) -> (Level, String) {
     (Level::Warn, format!("damage met: {}", walk.error.as_ref().unwrap()))
 }
 
-fn has_place_and_values(at: &At, line: &str, damage: &Damage) {
-    let byte = damage.offset.to_string();
-    assert!(line.contains(&format!("(byte {byte} of {}", at.path.display())), "{line}");
-    assert!(line.contains(&damage.reason), "{line}");
-}
-
-/// Five records of 40 bytes, two of them damaged.
 fn damaged(format: &dyn Format, test: &str) -> At {
     let (disk, at) = place(format, test);
     let events = views::plain(5, 40);
@@ -138,7 +127,8 @@ fn each_cursor_logs_damage_once() {
         assert_eq!(logged.len(), 2, "{logged:?}");
         for ((level, line), damage) in logged.iter().zip(&skipped.damages) {
             assert!(*level == Level::Warn && line.starts_with("damage passed over: "), "{line}");
-            has_place_and_values(&at, line, damage);
+            let place = format!("(byte {} of {}", damage.offset, at.path.display());
+            assert!(line.contains(&place) && line.contains(&damage.reason), "{line}");
         }
         let parts = log.splits(1 << 20, None, None, true).unwrap();
         let damages: usize = parts.iter().map(|part| part.damages.len()).sum();

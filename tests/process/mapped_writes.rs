@@ -3,9 +3,7 @@
 
 use deedbook::book::Options;
 
-use crate::support::common;
 use crate::support::prelude::*;
-use common::{in_role, role};
 
 /// Small writes begin to go through the map after this many bytes.
 const UNMAPPED_BYTES: usize = 64 << 10;

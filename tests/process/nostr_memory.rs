@@ -8,7 +8,6 @@ use crate::support::prelude::*;
 
 const PATH: &str = "/data.0.seg";
 const RECORDS: u32 = 20_000;
-/// Blocks, and how they grow.
 const ALLOCATIONS_MAX: usize = 100;
 const BYTES_MAX: u64 = 1 << 20;
 

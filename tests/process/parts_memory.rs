@@ -2,11 +2,7 @@
 //! `DEEDBOOK_SLOW=1` takes an event of 5 GiB, 16 GB of disk, and minutes.
 #![cfg(unix)]
 
-use std::io::Read;
-
-use deedbook::book;
 use deedbook::book::Layout;
-use deedbook::wal;
 use heed::EnvFlags;
 
 use crate::counting::peak_of;
@@ -16,7 +12,6 @@ use crate::support::prelude::*;
 /// Parts, blocks of scanners, a batch; independent of the event's size.
 const BOUND: u64 = 24 << 20;
 
-/// Bytes without a repeated part.
 struct Pattern {
     at: u64,
 }

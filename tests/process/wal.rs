@@ -2,12 +2,11 @@
 
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use deedbook::wal::{Layout, Options};
 
-use crate::support::common::{in_role, role};
 use crate::support::prelude::*;
 
 const APPENDERS: u32 = 16;

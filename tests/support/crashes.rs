@@ -38,7 +38,6 @@ pub trait World {
     fn begin(&self, _disk: &Sim) -> Result<(), String> {
         Ok(())
     }
-    /// Remove the files that the crash deletes.
     fn lose(&self, disk: Sim) -> Sim {
         disk
     }
@@ -93,7 +92,6 @@ impl Counts {
         self.distinct_second += other.distinct_second;
     }
 
-    /// As JSON, for the published table.
     pub fn json(&self) -> String {
         let Self { histories, moments, states, distinct, second, distinct_second } = self;
         format!(
@@ -188,7 +186,6 @@ impl Explorer {
         Ok(())
     }
 
-    /// Crash the next process at some of its first calls.
     fn second<W: World>(
         &mut self,
         world: &W,
@@ -274,7 +271,6 @@ pub fn images(disk: &Sim, states: u64) -> Vec<Sim> {
     std::iter::once(disk.kill()).chain(cuts(disk, states)).collect()
 }
 
-/// The disk after a power cut that loses every unsynced write.
 pub fn worst(disk: &Sim) -> Sim {
     let crashes = disk.crashes();
     crashes.state(0)
@@ -295,7 +291,6 @@ pub fn all_after(prefix: &str, steps: usize, alphabet: &str) -> Vec<String> {
     all
 }
 
-/// A history of 4 to 12 of the steps by chance.
 pub fn by_chance(steps: &str, seed: u64) -> String {
     let steps: Vec<char> = steps.chars().collect();
     let count = 4 + mix(seed) % 9;

@@ -1,6 +1,5 @@
 //! Numbers by chance that are the same every time.
 
-/// A number that looks random, for a number.
 pub fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

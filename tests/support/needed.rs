@@ -20,29 +20,23 @@ pub trait Run: Sized + 'static {
     type Known: Clone;
     /// Begin on a disk; nothing is opened yet.
     fn on(disk: &Sim, how: &str) -> Self;
-    /// Open logs on this storage from here on.
     fn mutate(&mut self, storage: Arc<dyn Storage>);
     /// Do one step; `o` opens.
     fn step(&mut self, op: char) -> deedbook::Result<()>;
-    /// The name of a step in the list.
     fn doing(op: char) -> &'static str;
-    /// The name of a file in the list.
     fn kind(path: &Path) -> String;
     fn known(&self) -> Self::Known;
     fn during(before: &Self::Known, after: &Self::Known) -> Self::Known;
-    /// Open the log after a power cut, judge it, append.
     fn recover(&self, disk: &Sim, known: &Self::Known) -> Result<(), String>;
 }
 
 /// The disk at a moment, the number of the known facts then, and the facts.
 struct Moment<K>(Sim, usize, K);
 
-/// A run of a history on a disk with a mutated call.
 struct Ran<R: Run> {
     run: R,
     moments: Vec<Moment<R::Known>>,
     made: Vec<Made>,
-    /// Whether the history reached its end.
     done: deedbook::Result<()>,
 }
 

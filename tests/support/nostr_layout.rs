@@ -21,7 +21,6 @@ pub fn crc64(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(!0, step)
 }
 
-/// One entry of tags.
 pub fn entry(kind: u8, values: &[&[u8]]) -> Vec<u8> {
     let mut data = vec![values.len() as u8];
     for value in values {
@@ -31,7 +30,6 @@ pub fn entry(kind: u8, values: &[&[u8]]) -> Vec<u8> {
     [&[kind][..], &(data.len() as u16).to_be_bytes(), &data].concat()
 }
 
-/// The bytes of tags.
 pub fn entries(entries: &[Vec<u8>]) -> Vec<u8> {
     [&(entries.len() as u16).to_be_bytes()[..], &entries.concat()].concat()
 }
@@ -80,7 +78,6 @@ pub fn record(event: &Event, tags: &[u8], flags: u8, trailer: bool, page: usize)
     bytes
 }
 
-/// The pages of a record.
 pub fn pages(record: &[u8], page: usize) -> Vec<u8> {
     let mut bytes = record[..record.len().min(page)].to_vec();
     let mut rest = &record[bytes.len()..];
@@ -95,7 +92,6 @@ pub fn pages(record: &[u8], page: usize) -> Vec<u8> {
     bytes
 }
 
-/// A header page.
 pub fn header(page: usize, segment: u32, created_at: u64, records: u32, next_free: u32) -> Vec<u8> {
     let mut bytes = [
         &b"NSTR"[..],
@@ -111,7 +107,6 @@ pub fn header(page: usize, segment: u32, created_at: u64, records: u32, next_fre
     bytes
 }
 
-/// An event with all fields derived from a number.
 pub fn event_of(number: u32, content_len: usize) -> Event {
     let byte = number as u8;
     Event {
@@ -134,7 +129,6 @@ pub fn segment_of(events: &[Event], trailer: bool, page: usize) -> Vec<u8> {
     [header(page, 0, 1_655_000_000, events.len() as u32, next_free), body].concat()
 }
 
-/// A segment whose file has these bytes.
 pub fn open(bytes: &[u8]) -> deedbook::Result<Segment> {
     let memory = Memory::new();
     let path = Path::new(PATH);
@@ -142,7 +136,6 @@ pub fn open(bytes: &[u8]) -> deedbook::Result<Segment> {
     Segment::open(&memory, path, Access::Write)
 }
 
-/// The bytes of the segment's file.
 pub fn file(storage: &dyn Storage) -> Vec<u8> {
     read_file(storage, Path::new(PATH))
 }
@@ -197,7 +190,6 @@ pub fn read(segment: &Segment) -> Vec<Seen> {
     seen
 }
 
-/// The events of a segment without damage.
 pub fn events(segment: &Segment) -> Vec<Event> {
     let event = |seen| match seen {
         Seen::Record { event, .. } => event,
@@ -206,20 +198,17 @@ pub fn events(segment: &Segment) -> Vec<Event> {
     read(segment).into_iter().map(event).collect()
 }
 
-/// A vector of tests/data/nostr.
 pub fn data(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nostr").join(name))
         .unwrap()
 }
 
-/// The lines of a vector.
 pub fn lines(name: &str) -> Vec<Event> {
     let text = data(name);
     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| Event::from_json(line).unwrap()).collect()
 }
 
-/// A file of the shared material, if it exists.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name);
     let exists = path.exists();

@@ -18,7 +18,6 @@ pub fn write(name: &str, json: &str) {
     std::fs::write(dir.join(format!("{name}.json")), json).expect("the result can be written");
 }
 
-/// How much each tier of the tests tries.
 const TIERS: &str = include_str!("../tiers.txt");
 const NAMES: [&str; 3] = ["quick", "full", "trust"];
 

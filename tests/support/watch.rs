@@ -1,13 +1,9 @@
 //! A storage that reports calls to a test. The test may delay the calls.
 
-use super::around::{Around, Between};
-
 use crate::support::prelude::*;
 
-/// A call that was made or follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// Any call follows.
     Calling,
     Opened,
     Closed,

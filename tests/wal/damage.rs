@@ -41,7 +41,6 @@ fn intact(dropped: usize) -> Intact {
     Intact { records: read_all(&wal).unwrap(), files }
 }
 
-/// Without a sidecar, the caller has to know the layout.
 fn open(memory: &Memory, sidecar: bool, mode: Mode) -> Result<Wal> {
     let format = if sidecar { &ANY } else { &TINY };
     format.options(&At::memory(memory, DIR), MANUAL).open(DIR, mode)
@@ -55,12 +54,6 @@ fn head_path() -> PathBuf {
     Path::new(DIR).join(HEAD_NAME)
 }
 
-impl Intact {
-    fn with_sidecar(&self, sidecar: bool) -> Files {
-        if sidecar { self.files.clone() } else { self.files.without_sidecar() }
-    }
-}
-
 /// A damaged, cut or missing marker is never read as 0 while segments are missing.
 // Promise: wal-head.
 #[test]
@@ -68,7 +61,7 @@ fn a_damaged_head_is_rebuilt_or_refused() {
     // The head in segment 0, and further on.
     for (dropped, sidecar) in [(1, true), (1, false), (4, true), (4, false)] {
         let log = intact(dropped);
-        let files = log.with_sidecar(sidecar);
+        let files = if sidecar { log.files.clone() } else { log.files.without_sidecar() };
         let has_segment_0 = files.bytes.contains_key(&segment(0));
         let marker = &files.bytes[&head_path()];
         let flipped = (0..8 * marker.len()).map(|bit| {

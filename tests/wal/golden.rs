@@ -30,7 +30,6 @@ fn read(path: &Path, options: &Options) -> Vec<(u64, Vec<u8>)> {
     wal.iter(..).unwrap().map_while(Result::ok).map(|r| (r.lsn.0, r.payload)).collect()
 }
 
-/// The files of a log by name; a single file has an empty name.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     if path.is_file() {
         return BTreeMap::from([(PathBuf::new(), fs::read(path).unwrap())]);

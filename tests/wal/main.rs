@@ -22,7 +22,7 @@ mod truncation;
 
 use deedbook::wal::{Cut, Dropped, HEAD_NAME, Layout, Options};
 
-use support::common::{crc32, snapshot};
+use support::common::crc32;
 use support::formats::wal::{head_marker, read_all};
 use support::harness::files::{cut, damage};
 use support::harness::subjects::{LARGE, SEGMENTS, SINGLE, TINY, WalSubject};

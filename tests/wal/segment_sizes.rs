@@ -15,7 +15,6 @@ fn dropped(more: &[&[u8]], head: u64) -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-/// Segment 5 is the first segment, and segment 6 the last.
 fn two_segments() -> (TempDir, PathBuf) {
     dropped(&[&[0xee; 700]], 3100)
 }
@@ -29,7 +28,6 @@ fn cut(path: &Path, segment: u64, len: u64) {
     file.unwrap().set_len(len).unwrap();
 }
 
-/// Names and bytes of everything but the sidecar.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = snapshot(&Disk, path);
     files.retain(|file, _| file.parent() == Some(path));

@@ -15,7 +15,6 @@ pub fn of_size(segment_bytes: u64) -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes })
 }
 
-/// The records that an opening for write finds.
 pub fn found(subject: &WalSubject, disk: &Sim) -> Vec<Record> {
     let wal = subject.wal(disk, MANUAL).unwrap_or_else(|e| panic!("{}: {e}", subject.name));
     read_all(&wal).unwrap()

@@ -2,13 +2,8 @@
 
 mod place;
 
-use deedbook::book::{Layout, Options};
-
-use crate::support::common;
-use crate::support::common::flips;
-use crate::support::crashes::{cuts, images};
-use crate::support::prelude::*;
-use common::{Event, contents, read_all, read_file, refused, write_file};
+use crate::prelude::*;
+use crate::support::crashes::images;
 use flips::flips;
 
 const SOURCE: &str = "/source";

@@ -1,11 +1,8 @@
 //! Files at the target of a conversion: from an earlier attempt, from another book, or from another program.
 
-use deedbook::book::Layout;
-
 use crate::convert::{SOURCE, STATES, TARGET, begun, converted, events, is_there, log_of, on};
-use crate::support::common::refused;
-use crate::support::crashes::{cuts, images};
-use crate::support::prelude::*;
+use crate::prelude::*;
+use crate::support::crashes::images;
 
 /// A killed conversion had already renamed its metadata, and the next copy, of another book, took the metadata over.
 #[test]

@@ -1,7 +1,5 @@
 //! Exports of books to LMDB.
 
-use std::os::unix::fs::symlink;
-
 use crate::lmdb::support::*;
 
 #[test]

@@ -4,16 +4,14 @@ pub use std::ops::RangeInclusive;
 pub use std::os::unix::fs::PermissionsExt;
 
 pub use deedbook::book;
-pub use deedbook::book::Layout;
 pub use deedbook::book::lmdb::{Environment, Options, Report};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvOpenOptions, IntegerComparator};
 
+pub use crate::prelude::*;
 pub use crate::support::common::flips::flips;
 pub use crate::support::common::lmdb_pages::make;
-use crate::support::common::snapshot;
 pub use crate::support::common::watched::Watched;
-pub use crate::support::prelude::*;
 use crate::support::store::events::copy;
 
 pub type Event = (u32, Vec<u8>);

@@ -1,7 +1,6 @@
 //! Process crashes, power cuts and failing calls at every step of a roll, on the simulated disk.
 
 use crate::pier::support::*;
-use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, cuts};
 
 /// States tried per power cut.
 const STATES: u64 = 400;

@@ -1,7 +1,5 @@
 //! Large transactions: each part becomes an epoch; a crash at any step leaves none of them or all.
 
-use deedbook::jobs::Committed;
-
 use crate::pier::support::*;
 use crate::support::crashes::images;
 

@@ -1,11 +1,9 @@
 //! Piers to be opened and broken.
 
 use deedbook::book::pier::Epoch;
-pub use deedbook::book::{Layout, Options};
 
-pub use crate::support::common::refused;
-use crate::support::crashes::{self, Counts};
-pub use crate::support::prelude::*;
+pub use crate::prelude::*;
+use crate::support::crashes;
 
 pub const PIER: &str = "/zod";
 pub const COPY: &str = "/copy";

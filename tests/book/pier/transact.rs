@@ -1,7 +1,5 @@
 //! Transactions of a pier: the last epoch takes them, and a roll forgets none.
 
-use deedbook::jobs::Committed;
-
 use crate::pier::support::*;
 use crate::support::crashes::recorded_images;
 

@@ -2,7 +2,6 @@
 //! the reference that both writers extend.
 
 use crate::slots::support::*;
-use crate::support::common::crc32;
 
 const MAGIC: u32 = 0x424F_4F4B;
 const PLACES: [usize; 2] = [0, 4096];

@@ -1,12 +1,6 @@
 //! Logs in the layout `slots` to be written, cut and damaged.
 
-pub use deedbook::book::{Layout, Options};
-
-pub use crate::support::common::{
-    Event, FORCED, check, contents, data, golden, golden_events, read_all, read_past_damage,
-    refused,
-};
-pub use crate::support::prelude::*;
+pub use crate::prelude::*;
 
 pub const DEEDS_AT: usize = 8192;
 

@@ -3,7 +3,7 @@
 use deedbook::wal::{Layout, Options};
 
 use super::*;
-use crate::support::common::hooked::{Event, Hooked};
+use crate::support::common::hooked::Event;
 
 const KNOWN: usize = 60;
 const RECORDS: usize = 160;

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicU8;
 
 use super::*;
-use crate::support::common::hooked::Hooked;
 
 /// Readers did not notice a writer who had cut the end and appended again: at the same length the readers gave a record
 /// from nowhere, at another length an error "lost records" without any loss.

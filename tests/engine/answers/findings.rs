@@ -1,7 +1,7 @@
 //! Wrong answers about damaged or foreign logs, found from outside. Each test opens with its story.
 
 use super::*;
-use crate::support::common::hooked::{Event as Call, Hooked};
+use crate::support::common::hooked::Event as Call;
 
 /// Without a mark: a header with a damaged magic or version opened with bounds (0, 2), event 1 was event 2, and a plain
 /// loop raised only at its end. After a first number of 0, nothing proves the numbers; the reader made up 0, 1, 2.

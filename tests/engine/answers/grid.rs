@@ -6,10 +6,8 @@
 use super::*;
 
 pub type Change = fn(&mut Vec<u8>);
-/// Byte and number of a record.
 type Place = (u64, Option<u64>);
 
-/// The possible bytes after the last record.
 pub const TAILS: [(&str, Change); 4] = [
     ("nothing", |_| {}),
     ("reserved zeros", |space| space.resize(space.len() + 64, 0)),

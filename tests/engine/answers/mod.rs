@@ -13,10 +13,10 @@ mod segments;
 mod slots;
 mod survivors;
 
-use crate::support::common::{FORCED, event_of, events};
+use crate::support::common::{event_of, events};
 use crate::support::formats::book::{BOOK, options};
 use crate::support::formats::specimen::{besides, in_memory};
-use crate::support::formats::subject::{Event, Log, Record, refused};
+use crate::support::formats::subject::{Event, Record, refused};
 use crate::support::formats::views::{all_but, all_give, broken, unharmed, ways};
 use crate::support::formats::wal::{self, SINGLE, TINY, WalFormat};
 use crate::support::judge::tally::{all_passed, attempt};
@@ -24,14 +24,12 @@ use crate::support::judge::{judge, judge_files};
 use crate::support::prelude::*;
 
 const FORMATS: [&dyn Format; 3] = [&BOOK, &SINGLE, &TINY];
-/// The same for logs of many megabytes.
 const LARGE: [&dyn Format; 3] = [&BOOK, &SINGLE, &wal::SEGMENTS];
 
 fn places(records: &[Record]) -> Vec<usize> {
     records.iter().map(|record| record.offset as usize).collect()
 }
 
-/// The first bytes of the records with these numbers.
 fn edges(specimen: &Specimen<'_>, records: &[usize]) -> Vec<usize> {
     records.iter().map(|&i| specimen.edges[i]).collect()
 }

@@ -17,7 +17,6 @@ fn verify(at: &At, intact: &[Split]) -> (VerifyReport, u64) {
     (report.unwrap(), read)
 }
 
-/// A book of 24 deeds of 19,000 bytes, and its parts.
 fn book() -> (At, Vec<Split>) {
     let specimen = Specimen::new(LARGE[0], &plain(24, 19_000), Beside::Closed(24));
     let at = At::memory(&specimen.files.restore(), specimen.path());

@@ -27,7 +27,6 @@ fn in_every_state(mut cases: impl FnMut(&Specimen<'_>, &mut dyn FnMut(&str, &dyn
     all_passed();
 }
 
-/// The numbers of the segments that a log has.
 fn numbers(specimen: &Specimen<'_>) -> std::ops::Range<usize> {
     let size = specimen.format.segment_bytes().unwrap() as usize;
     specimen.edges[0] / size..specimen.space.len().div_ceil(size)

@@ -24,7 +24,6 @@ enum Beside {
     Begun,
     /// The mark of a writer killed after it synced the second batch.
     Open,
-    /// The mark of a writer that closed the log.
     Closed,
     Nothing,
 }
@@ -34,9 +33,7 @@ struct Whole {
     files: Files,
     space: Vec<u8>,
     edges: Vec<usize>,
-    /// The deeds acknowledged by a mark.
     acknowledged: usize,
-    /// The deeds counted in the older slot.
     older: usize,
 }
 

@@ -1,7 +1,6 @@
 //! Backups next to a writer, which appends, rolls, drops or truncates before each call of the copy.
 
 use super::*;
-use crate::support::around::{Around, Between};
 
 /// Backs a log up. Its writer does one round of work before call number `at`. Returns the calls.
 fn beside(kind: Kind, rounds: u32, at: u64) -> u64 {

@@ -1,13 +1,11 @@
 //! A crash at each call of a backup, and each call failing.
 
 use super::*;
-use crate::support::crashes::{Crash, Explorer, Plan, World, worst};
+use crate::support::crashes::worst;
 use crate::support::harness::faulty::HONEST;
 
-/// A log with an outdated backup.
 struct Behind {
     kind: Kind,
-    /// The records of the backup, and of the log.
     before: Vec<Vec<u8>>,
     after: Vec<Vec<u8>>,
 }

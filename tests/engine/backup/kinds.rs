@@ -2,12 +2,9 @@
 //! `padded` is only read; a backup copies its bytes as it copies `packed`.
 
 use deedbook::book::{self, Layout};
-use deedbook::ledger::{self, LedgerConfig, LedgerStore};
 use deedbook::nostr::{self, Include};
-use deedbook::wal;
 
 use crate::support::prelude::*;
-use crate::support::report::of_tier;
 use crate::support::store::events::{event, on_storage};
 
 type Disk = Arc<dyn Storage>;
@@ -17,7 +14,6 @@ pub struct Kind {
     pub name: &'static str,
     /// Whether a crash may leave a copy that readers refuse until the next backup: the files need each other.
     pub may_be_refused: bool,
-    /// Whether the records lie in the order of their appends.
     pub is_ordered: bool,
     /// Appends to the log of an earlier round, or makes the log. Rounds also roll, drop and send old records.
     pub write: fn(&Disk, &Path, u32) -> Result<()>,

@@ -14,14 +14,12 @@ mod crash;
 mod kinds;
 mod refused;
 
-use deedbook::ledger::{self, LedgerConfig};
+use deedbook::BackupOptions;
 use deedbook::report::BackupReport;
-use deedbook::{BackupOptions, book, wal};
 
 use kinds::{KINDS, Kind};
 
 use crate::support::prelude::*;
-use crate::support::report::of_tier;
 
 const LOG: &str = "/here/log";
 const COPY: &str = "/there/copy";

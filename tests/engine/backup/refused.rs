@@ -1,7 +1,6 @@
 //! Sources and targets that a backup refuses, and leaves unchanged.
 
 use super::*;
-use crate::support::common::snapshot;
 
 /// A file, or all files below a directory, but those of the backup itself.
 fn files(sim: &Sim, path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

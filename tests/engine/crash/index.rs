@@ -54,7 +54,7 @@ fn a_repair_truncates_the_index_with_the_log(subject: &Subject) {
             // The end is lost, and the engine opens the log anyway.
             true => {
                 cut(subject, &disk, offsets[damaged] + 100);
-                subject.open_cutting(&disk).unwrap()
+                subject.open(&disk, How { recovery: Recovery::Spec, ..MANUAL }).unwrap()
             }
             false => {
                 let at = subject.telling_byte(offsets[damaged], offsets[damaged + 1]);

@@ -17,7 +17,6 @@ mod mutations;
 mod openers;
 mod torn;
 
-use crate::support::crashes::choices;
 use crate::support::harness;
 use crate::support::prelude::*;
 use harness::config::Config;

@@ -1,9 +1,5 @@
-//! Each sync and each rename is needed: without the call, some power cut loses records, or makes
-//! opening refuse the log.
-//!
-//! The disk mutates one call of a history, see `tests/support/harness/mutated.rs`. Then the power fails at every change
-//! from there on, and the test opens and reads the log. `mutations.txt` lists the caught mutations. A call missing from
-//! the list fails the test, so somebody must explain a new sync; an outdated row fails the test, too.
+//! Each sync and each rename is needed, see `tests/support/harness/mutated.rs`; `mutations.txt` has the caught mutations.
+//! A call missing from the list fails the test, and so does an outdated row: somebody must explain each new sync.
 
 use super::*;
 use crate::support::harness::mutated::{At, Kinds, Made, Mutated};
@@ -48,7 +44,7 @@ const HISTORIES: &[History] = &[
     ("manual", None, "bLsbs!2tp1s"),
     ("manual", None, "bLsbs!2mk1s"),
 ];
-/// Steps that every log has; the others drop records.
+/// Steps of every log; the others drop records.
 const EVERYWHERE: &str = "!0123456789<=>bLsrkpy";
 struct Judge<'a> {
     subject: &'a Subject,
@@ -86,7 +82,7 @@ impl Judge<'_> {
     }
 }
 
-/// Runs a history on a disk that mutates one call: the moments, the calls, and the result of the run.
+/// Runs a history on a disk with one mutated call: the moments, the calls, and the result of the run.
 fn run(
     subject: &Subject,
     (config, died, steps): History,

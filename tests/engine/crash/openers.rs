@@ -1,7 +1,5 @@
 //! Two programs open one log, in turn.
 
-use std::sync::mpsc::channel;
-
 use super::*;
 
 for_every_subject! {
@@ -12,7 +10,6 @@ for_every_subject! {
     readers_ignore_the_mark_of_another_log,
 }
 
-/// The work of the program in between.
 #[derive(Default)]
 struct Other {
     log: Option<Box<dyn Log>>,

@@ -1,7 +1,6 @@
 //! Torn records that hold whole ones, and ends below the mark.
 
 use super::*;
-use crate::support::formats::subject::Walk;
 use crate::support::formats::views::ways;
 
 for_every_subject! {

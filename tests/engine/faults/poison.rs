@@ -1,6 +1,6 @@
 //! After a failed sync, the handle refuses everything until somebody opens the log again.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::thread::Builder;
 
 use super::*;

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::support::common::data;
-use crate::support::formats::subject::Walk;
 use crate::support::harness::subjects::BOOK;
 
 for_every_subject! {
@@ -13,7 +12,6 @@ for_every_subject! {
     interrupted_reads_and_writes_are_repeated,
 }
 
-/// A log of some records, closed.
 fn written(subject: &Subject, steps: &str) -> (Sim, Vec<Record>) {
     let nested = subject.nested();
     let mut run = Run::new(subject, Config::named("always"), &nested);

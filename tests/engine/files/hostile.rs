@@ -4,21 +4,15 @@
 //! A security review found most ways out by such a matrix: links in the sidecar, FIFOs, sparse
 //! files held in memory.
 
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::sync::mpsc;
 use std::time::SystemTime;
-
-use deedbook::book;
-use deedbook::ledger::{self, LedgerConfig, LedgerStore};
-use deedbook::nostr::{self, EventStore};
-use deedbook::wal;
 
 use crate::support::prelude::*;
 use crate::support::store::events::copy;
 
 pub const FORMATS: &[&str] = &["book", "pier", "wal", "ledger", "store"];
 const THINGS: [&str; 4] = ["link", "fifo", "other kind", "huge"];
-/// Time limit of all calls with one thing at one place.
 const LIMIT: Duration = Duration::from_secs(60);
 
 type Done = deedbook::Result<()>;
@@ -205,7 +199,6 @@ fn below(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The visible state of every file outside the log.
 fn state(dir: &Path) -> Vec<(PathBuf, u32, SystemTime, Option<Vec<u8>>)> {
     let look = |path: PathBuf| {
         let seen = fs::symlink_metadata(&path).unwrap();

@@ -8,12 +8,11 @@ mod opener;
 use std::os::unix::fs::PermissionsExt;
 
 use deedbook::book::Options;
-use deedbook::ledger::{LedgerConfig, LedgerStore};
 
 use crate::support::common;
 use crate::support::prelude::*;
 use common::places::{KINDS, Mounted, is_root, mount, put_instead};
-use common::{events, make, quickly, refused, snapshot};
+use common::{events, make, quickly, refused};
 
 // Promise: odd-files.
 #[test]

@@ -1,7 +1,6 @@
 //! The opener of files that other programs may have replaced.
 
 use std::fs::OpenOptions;
-use std::io::Write;
 
 use deedbook::storage::{SMALL_BYTES_MAX, is_directory, is_regular, open_regular, read_small};
 

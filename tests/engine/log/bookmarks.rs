@@ -11,7 +11,6 @@ fn records(log: &dyn Log, from: &Bookmark, to: &Bookmark) -> Vec<Record> {
     parts.into_iter().flat_map(|part| part.records).collect()
 }
 
-/// A reader of a new closed log of these events.
 fn made(format: &dyn Format, events: &[Event]) -> Box<dyn Log> {
     let at = at();
     format.create(&at, events).close().unwrap();

@@ -1,13 +1,11 @@
 //! The sidecar files that a salvage copies, and how a salvage keeps numbers. Tests open with their story.
 
-use deedbook::book;
 use deedbook::wal::{Layout, Options};
 
 use crate::support::prelude::*;
 
 const LAYOUTS: [Layout; 2] = [Layout::Single, Layout::Segmented { segment_bytes: 100 }];
 
-/// Ten records of 58 bytes.
 fn ten(path: &Path, layout: Layout) -> (Wal, Vec<Lsn>) {
     let wal = Options::new().layout(layout).open(path, Mode::Create).unwrap();
     let lsns = (0..10).map(|n| wal.append(&[n; 50]).unwrap()).collect();

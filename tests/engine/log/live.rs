@@ -210,7 +210,6 @@ fn a_refused_forked_child_leaves_its_parent_working() {
     }
 }
 
-/// Runs in the process started by the test above.
 #[allow(unsafe_code)]
 pub fn fork(format: &dyn Format, at: &At) {
     let durability = Durability::Interval(Duration::from_millis(5));
@@ -290,13 +289,11 @@ pub fn orphan(format: &dyn Format, at: &At) {
     }
 }
 
-/// Another process that tries to write.
 pub fn attempt(format: &dyn Format, at: &At) {
     let error = refused(format.open(at, Mode::Append, MANUAL), ErrorKind::Locked);
     assert_eq!(error.holder(), std::env::var("DEEDBOOK_HOLDER").unwrap().parse().ok());
 }
 
-/// Every call on a handle made before the fork.
 #[allow(unsafe_code)]
 fn forked(format: &dyn Format, log: &dyn Log, at: &At) {
     let is_forked = |error: Option<deedbook::Error>| {

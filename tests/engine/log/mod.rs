@@ -15,15 +15,14 @@ mod places;
 mod properties;
 mod sidecar;
 
-use crate::support::common::{self, event_of, in_role};
+use crate::support::common::{self, event_of};
 use crate::support::formats::specimen::in_memory;
-use crate::support::formats::subject::{Event, Log, Record, refused};
+use crate::support::formats::subject::{Event, Record, refused};
 use crate::support::formats::views::{WRITTEN, all_but, all_give, broken, salvages};
 use crate::support::formats::{book, wal};
 use crate::support::prelude::*;
 
 const FORMATS: [&dyn Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::TINY, &book::SLOTS];
-/// The same for logs of many megabytes.
 const LARGE: [&dyn Format; 4] = [&book::BOOK, &wal::SINGLE, &wal::SEGMENTS, &book::SLOTS];
 
 /// Formats with a checksum for each record. `slots` has one for a batch, so readers may miss a changed byte, and a

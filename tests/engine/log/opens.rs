@@ -1,9 +1,7 @@
 //! An opening opens each of the log's files once.
 
 use deedbook::book::Options;
-use deedbook::ledger;
 
-use crate::support::around::{Around, Between};
 use crate::support::common::watched::Watched;
 use crate::support::formats::toy::TOY;
 

@@ -1,14 +1,13 @@
 //! Things in place of files, locks, and places where nothing can be written.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::support::common::places::{KINDS, Mounted, is_root, mount, put_instead};
-use crate::support::common::{quickly, snapshot};
+use crate::support::common::quickly;
 use crate::support::skip::skipped;
 
-/// A closed log of three records below a directory.
 fn make(format: &dyn Format, dir: &Path) -> At {
     fs::create_dir(dir).unwrap();
     let at = At::disk(format.path_in(dir));
@@ -175,7 +174,6 @@ fn a_removed_sidecar_lets_no_second_writer_in() {
     }
 }
 
-/// The files of a directory, without the sidecar.
 fn files_in(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = snapshot(&Disk, dir);
     files.retain(|path, _| path.parent() == Some(dir));
@@ -234,7 +232,6 @@ fn the_lock_names_its_process_until_it_dies() {
     }
 }
 
-/// Runs in the process started by the test above.
 pub fn hold(format: &dyn Format, at: &At) {
     let log = format.open(at, Mode::Append, MANUAL).unwrap();
     log.append(1, b"mine").unwrap();

@@ -18,7 +18,6 @@ impl std::fmt::Debug for dyn Format {
     }
 }
 
-/// The records of a log with these events, as every way of reading gives them.
 fn numbered(format: &dyn Format, events: &[Event]) -> Vec<Record> {
     events.iter().fold(Vec::new(), |mut records, (tag, bytes)| {
         records.push(format.record_after(records.last(), format.first_ordinal(), *tag, bytes));

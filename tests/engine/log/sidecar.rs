@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Enough for several blocks of the index.
 fn many() -> Vec<Event> {
     (0..1500).map(|i| event_of(i, 400)).collect()
 }
@@ -166,7 +165,6 @@ fn opening_recreates_no_removed_log_with_a_mark() {
     }
 }
 
-/// How far the index's borders are apart.
 fn longest_part(log: &dyn Log) -> u64 {
     let parts = log.parts(64 << 10).unwrap();
     parts.iter().map(|part| part.end - part.offset).max().unwrap()

@@ -2,12 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use deedbook::book;
-
 use super::*;
-use crate::support::crashes::{Crash, Explorer, Plan, World, images};
+use crate::support::crashes::images;
 
-/// How many states after one power cut are tried.
 const CUTS: u64 = 40;
 /// No error of this list proves that a file is gone.
 const FAILURES: [io::ErrorKind; 3] =
@@ -25,7 +22,6 @@ struct Commit {
 }
 
 impl World for Commit {
-    /// The records a reader saw before the power cut.
     type Known = Vec<String>;
 
     fn begin(&self, disk: &Sim) -> Result<(), String> {

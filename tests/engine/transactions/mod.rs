@@ -10,7 +10,6 @@ mod store;
 use store::{KINDS, Kind, LOGS, PATH, Store};
 
 use crate::support::common::{crc32, refused};
-use crate::support::crashes::cuts;
 use crate::support::prelude::*;
 
 /// The records before the transaction, the first three of them synced.
@@ -32,7 +31,6 @@ fn of_no_application() -> Transaction {
     Transaction { job: JOB.into(), id: None }
 }
 
-/// A log with its records, and the parts of the job, the last part first.
 fn prepared(kind: Kind) -> (Sim, Store, Vec<Part>) {
     let sim = Sim::new();
     let store = kind.open(&sim, Mode::Create).unwrap();

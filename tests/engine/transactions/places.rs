@@ -1,11 +1,6 @@
 //! Names and places in a file next to a log lead nowhere outside the log.
 #![cfg(unix)]
 
-use std::os::unix::fs::symlink;
-
-use deedbook::ledger::LedgerConfig;
-use deedbook::nostr::EventStore;
-
 use super::*;
 use crate::files::hostile::{FORMATS, make, spool};
 use crate::support::common::watched::Watched;
@@ -166,7 +161,6 @@ fn vacuum(format: &str, path: &Path, job: &str) -> deedbook::Result<bool> {
 /// More than any memory, and none of the bytes on the disk.
 const SPARSE_BYTES: u64 = 1 << 40;
 
-/// Puts an oversized file there.
 fn put(log: &Path, name: &str) {
     let file = fs::File::create(log.join(".deedbook").join(name)).unwrap();
     file.set_len(SPARSE_BYTES).unwrap();

@@ -1,10 +1,7 @@
 //! Logs of every kind by the same verbs. Payloads are texts.
 
-use deedbook::jobs::{Committed, StagedJob};
-use deedbook::ledger::LedgerStore;
-use deedbook::nostr::EventStore;
+use deedbook::jobs::StagedJob;
 use deedbook::wal::Layout;
-use deedbook::{book, wal};
 
 use super::{BEFORE, STAGED, ledger, nostr};
 use crate::support::prelude::*;
@@ -138,12 +135,7 @@ impl Store {
     }
 
     pub fn sync(&self) {
-        match self {
-            Self::Events(store) => store.sync().unwrap(),
-            Self::Book(book) => book.sync().unwrap(),
-            Self::Wal(wal) => wal.sync().unwrap(),
-            Self::Ledger(ledger, _) => ledger.sync().unwrap(),
-        }
+        each!(self, log => log.sync()).unwrap();
     }
 
     pub fn stage(&self, partition: u32, attempt: u64, payloads: &[&str]) -> Vec<Part> {

@@ -35,7 +35,6 @@ fn zero(bytes: &mut [u8], page: usize) {
     bytes[page * PAGE..(page + 1) * PAGE].fill(0);
 }
 
-/// Put a copy of a continuation page before another page.
 fn orphan(bytes: &mut Vec<u8>, page: usize) {
     let orphan = bytes[5 * PAGE..6 * PAGE].to_vec();
     drop(bytes.splice(page * PAGE..page * PAGE, orphan));

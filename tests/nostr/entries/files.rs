@@ -1,6 +1,5 @@
 //! The files of a log, and numbers that continue over all of them.
 
-use deedbook::Result;
 use deedbook::nostr::wal::{Entry, EventWal, Lsn, WalOptions};
 
 use crate::support::prelude::*;

@@ -5,11 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use deedbook::nostr::{Event, Filter, Index};
-use tempfile::TempDir;
 
 use super::world::{Numbers, World, event};
-use crate::support::common::index_files::vouch_for;
-use crate::support::common::{in_role, role};
 use crate::support::prelude::*;
 use crate::support::store::events::{copy, files_below};
 

@@ -1,24 +1,14 @@
 //! Stores on simulated disks, the contents of their files, and damage to the files.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use deedbook::nostr::SalvageReport;
-use deedbook::report::{Damage, RepairReport};
-
-use tempfile::TempDir;
 
 use super::prelude::*;
-use crate::support::common::snapshot;
 
 pub const PAGE: usize = 4096;
 pub const COPY_DIR: &str = "/rescued";
 pub const MANIFEST: &str = "/events/manifest.json";
-/// The manifest's copy.
 pub const COPY: &str = "/events/.deedbook/manifest";
-/// The first file of the write-ahead log.
 pub const WAL: &str = "/events/wal/wal.log";
-/// The first segment.
 pub const FIRST: &str = "/events/data/segments/data.0.seg";
 
 pub fn on(disk: &Sim) -> Options {
@@ -36,21 +26,18 @@ pub fn reader(disk: &Sim) -> EventStore {
     on(disk).open(DIR, Mode::Read).unwrap()
 }
 
-/// A new store on a new disk.
 pub fn fresh() -> (Sim, EventStore) {
     let disk = Sim::new();
     let store = writer(&disk);
     (disk, store)
 }
 
-/// Open a store, append events, and close the store.
 pub fn append_and_close(options: &Options, events: &[Event]) {
     let store = open(options);
     store.append_many(events).unwrap();
     store.close().unwrap();
 }
 
-/// A disk with a closed store of these events.
 pub fn closed(events: &[Event]) -> Sim {
     let disk = Sim::new();
     append_and_close(&on(&disk), events);
@@ -79,7 +66,6 @@ pub const FAULTS: [(&str, What, u64); 9] = [
 ];
 
 thread_local! {
-    /// The time of a test.
     pub static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -87,7 +73,6 @@ pub fn clock() -> u64 {
     NOW.get()
 }
 
-/// A temporary directory, and the path of a store in it.
 pub fn on_real_disk() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("events");
@@ -107,7 +92,6 @@ pub fn counting(disk: &Sim) -> (Arc<dyn Storage>, Arc<[AtomicUsize; 2]>) {
     (storage, counts)
 }
 
-/// The same options on another disk.
 pub fn on_disk(options: &Options, disk: &Sim) -> Options {
     options.clone().storage(Arc::new(disk.clone()))
 }
@@ -126,7 +110,6 @@ pub fn segment(id: u32) -> String {
     format!("{DIR}/data/segments/data.{id}.seg")
 }
 
-/// All events with their flags.
 pub type Events = BTreeMap<Id, (Event, Flags)>;
 
 pub fn events(store: &EventStore) -> Events {
@@ -139,12 +122,10 @@ pub fn events(store: &EventStore) -> Events {
     found
 }
 
-/// The number of live events.
 pub fn live_in(events: &Events) -> usize {
     events.values().filter(|(_, flags)| flags.is_live()).count()
 }
 
-/// The location of damaged pages.
 pub fn location(damage: &Damage) -> Location {
     Location { segment: damage.segment.unwrap(), offset: damage.offset as u32 }
 }
@@ -156,7 +137,6 @@ pub fn skipping(store: &EventStore) -> (Vec<Event>, Vec<Damage>) {
     (found, walk.damage().to_vec())
 }
 
-/// A note of one page.
 pub fn short(number: u32) -> Event {
     event(1, number, 1, &[], &format!("note {number}"))
 }
@@ -207,7 +187,6 @@ pub fn copied(disk: &Sim, to: &str) -> Result<SalvageReport, Error> {
     on(disk).salvage(Path::new(DIR), Path::new(to))
 }
 
-/// Salvage the store of these options.
 pub fn salvaged_by(options: &Options) -> SalvageReport {
     options.salvage(Path::new(DIR), Path::new(COPY_DIR)).unwrap()
 }
@@ -222,7 +201,6 @@ pub const FORCE: Repair = Repair { dry_run: false, force: true, accept_loss: fal
 pub const ACCEPT: Repair = Repair { dry_run: false, force: false, accept_loss: true };
 pub const ALL: Repair = Repair { dry_run: false, force: true, accept_loss: true };
 
-/// Every file below a directory with its bytes, except the lock.
 pub fn listed(disk: &Sim, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = snapshot(disk, dir);
     found.retain(|path, _| !path.ends_with("lock"));
@@ -233,7 +211,6 @@ pub fn files(disk: &Sim) -> BTreeMap<PathBuf, Vec<u8>> {
     listed(disk, Path::new(DIR))
 }
 
-/// The numbers of the segments.
 pub fn ids(disk: &Sim) -> Vec<u32> {
     (0..60).filter(|id| disk.open(Path::new(&segment(*id)), Access::Read).is_ok()).collect()
 }
@@ -257,7 +234,6 @@ pub fn newest_log(disk: &Sim) -> String {
     logs(disk).pop().unwrap()
 }
 
-/// The position of the last byte that is not 0.
 pub fn last_byte(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte != 0).unwrap()
 }
@@ -279,22 +255,18 @@ fn remove_all(disk: &Sim, dir: &str) {
     listed(disk, Path::new(dir)).into_keys().for_each(|path| disk.remove(&path).unwrap());
 }
 
-/// Remove all files in the sidecar of the write-ahead log.
 pub fn remove_sidecar(disk: &Sim) {
     remove_all(disk, "/events/wal/.deedbook");
 }
 
-/// Remove the write-ahead log with its sidecar.
 pub fn remove_log(disk: &Sim) {
     remove_all(disk, "/events/wal");
 }
 
-/// Change a byte of the event in a page of a segment.
 pub fn flip_page(disk: &Sim, segment: &str, page: usize) {
     changed(disk, segment, |bytes| bytes[page * PAGE + 80] ^= 1);
 }
 
-/// Zero pages of the first segment.
 pub fn zero_pages(disk: &Sim, pages: Range<usize>) {
     changed(disk, FIRST, |bytes| bytes[pages.start * PAGE..pages.end * PAGE].fill(0));
 }
@@ -304,7 +276,6 @@ pub fn flip_log(disk: &Sim) {
     changed(disk, &newest_log(disk), |bytes| bytes[24 + 60] ^= 1);
 }
 
-/// Zero some of the last pages of the last segment.
 pub fn zero_last(disk: &Sim, pages: Range<usize>) {
     changed(disk, &last_segment(disk), |bytes| {
         let len = bytes.len();

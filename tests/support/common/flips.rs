@@ -1,6 +1,5 @@
 //! A disk that stores other bytes than it was given.
 
-use crate::support::around::{Around, Between};
 use crate::support::prelude::*;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,12 @@
 //! Files in memory: a test watches the calls, and fails them in the middle.
 
-use crate::support::around::{Around, Between};
 use crate::support::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Allocate,
     Read,
-    /// A write of this many bytes follows.
     Write(usize),
-    /// Half of the bytes are written.
     Half,
     Sync,
 }

@@ -58,7 +58,6 @@ impl Pages {
         u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap())
     }
 
-    /// The newer meta page.
     pub fn meta(&self) -> usize {
         if self.u64(PAGE + 144) > self.u64(144) { PAGE } else { 0 }
     }
@@ -72,7 +71,6 @@ impl Pages {
         self.meta() + 88
     }
 
-    /// The record of a database with a name.
     pub fn named(&self, name: &[u8]) -> usize {
         let page = self.root(self.main());
         let nodes = (0..self.count(page)).map(|index| self.node(page, index));

@@ -49,7 +49,6 @@ pub fn borders(events: &[Event]) -> Vec<u64> {
     borders
 }
 
-/// Numbers that look random and are the same every time.
 pub struct Random(pub u64);
 
 impl Random {
@@ -72,7 +71,6 @@ pub fn event_of(number: u64, longest: u64) -> Event {
     (random.next() as u32, jam)
 }
 
-/// Events 1 to `count`.
 pub fn events(count: u64, longest: u64) -> Vec<Event> {
     (1..=count).map(|number| event_of(number, longest)).collect()
 }

@@ -1,7 +1,5 @@
 //! Symbolic links and other objects in place of a log's files, and small file systems.
 
-use std::os::unix::fs::symlink;
-
 use crate::support::prelude::*;
 
 /// Whether this process runs as root, so permissions stop nothing.
@@ -13,7 +11,6 @@ pub fn is_root() -> bool {
     }
 }
 
-/// Objects that are no regular files.
 pub const KINDS: [&str; 6] = ["symlink", "dangling", "directory", "fifo", "device", "socket"];
 
 /// Put an object of the kind in the place of `target`; a link points to `elsewhere`. `false`: not allowed here.
@@ -41,7 +38,6 @@ fn put(kind: &str, path: &Path, elsewhere: &Path) -> bool {
     }
 }
 
-/// A file system in memory, until it is dropped.
 pub struct Mounted(pub PathBuf);
 
 impl Drop for Mounted {

@@ -1,6 +1,5 @@
 //! A disk with a counter for calls, some of which fail. Syncs do nothing, because here no power is cut.
 
-use crate::support::around::{Around, Between};
 use crate::support::prelude::*;
 
 /// Runs before a call, with the number of the call, from 1 on, and the path. The call returns its error.

@@ -1,7 +1,5 @@
 //! Book as a format of these suites.
 
-use std::io::Read;
-
 use deedbook::book::{Deed, Layout, Options};
 
 use super::range;

@@ -28,7 +28,6 @@ impl Framing {
         matches!(self, Self::Book | Self::Slots)
     }
 
-    /// Byte of the first record.
     pub fn start(self) -> usize {
         match self {
             Self::Book => 16,
@@ -55,7 +54,6 @@ impl Framing {
         }
     }
 
-    /// Bytes of the length, in the record's head.
     pub fn length(self) -> std::ops::Range<usize> {
         match self {
             Self::Book | Self::Slots => 0..8,
@@ -92,8 +90,7 @@ impl Framing {
         }
     }
 
-    /// The bytes that these suites predict: not the slots, which count the appended records (`tests/slots` has a model
-    /// of them).
+    /// The predicted bytes: not the slots, which count the appended records (`tests/slots` has a model).
     pub fn foretold(self, space: &[u8]) -> &[u8] {
         match self {
             Self::Slots => space.get(self.start()..).unwrap_or_default(),

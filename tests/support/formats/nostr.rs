@@ -3,7 +3,7 @@
 
 use deedbook::nostr::wal::{Entry, EventWal, Logged, Lsn, Replay, WalOptions, repair};
 
-use crate::support::formats::subject::{Event, Log, Record, Walk, on_corrupt, walk, walked};
+use crate::support::formats::subject::{Event, Record, on_corrupt, walk, walked};
 use crate::support::prelude::*;
 
 pub struct NostrWal {
@@ -13,7 +13,6 @@ pub struct NostrWal {
 
 /// One file, whatever the tests append.
 pub const ONE_FILE: NostrWal = NostrWal { name: "nostr-wal", segment_bytes: 1 << 30 };
-/// A few entries in each file.
 pub const FILES: NostrWal = NostrWal { name: "nostr-wal-files-600", segment_bytes: 600 };
 
 impl NostrWal {

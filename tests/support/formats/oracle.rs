@@ -19,14 +19,11 @@ use std::cell::Cell;
 
 use crate::support::formats::framing::{Framing, Parsed};
 
-/// The facts known from the sidecar.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Borders between records: entries of the index, the end of the mark.
     pub borders: Vec<usize>,
-    /// The end of an open mark.
     pub durable: Option<usize>,
-    /// The end of a mark.
     pub acknowledged: Option<usize>,
     pub limit: usize,
 }
@@ -60,7 +57,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The pieces that readers return.
     pub fn given(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(|piece| !piece.enclosed)
     }
@@ -126,7 +122,6 @@ pub fn answer(
 struct Log<'a> {
     framing: Framing,
     bytes: &'a [u8],
-    /// After the last byte that is not zero.
     data_end: usize,
     edges: &'a [usize],
     e: &'a Evidence,

@@ -43,7 +43,6 @@ impl Files {
         }
     }
 
-    /// The same files with the same inodes in a new file system.
     pub fn restore(&self) -> Memory {
         let (memory, spare) = (Memory::new(), Path::new("/spare"));
         let inode = |path: &PathBuf| self.inodes.get(path).copied().unwrap_or(u64::MAX);
@@ -147,7 +146,7 @@ pub fn segment_index(path: &Path) -> Option<usize> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// The mark of a writer that synced so many records, appended the rest and died.
+    /// Left by a writer after a sync of so many records, appends of the rest, and a crash.
     Open(usize),
     /// The mark of a writer that closed the log with so many records; another program appended the rest.
     Closed(usize),
@@ -169,7 +168,6 @@ pub struct Specimen<'a> {
     pub files: Files,
     pub beside: Beside,
     pub evidence: Evidence,
-    /// The whole undamaged log as a single part.
     pub part: OnceCell<Split>,
 }
 

@@ -3,8 +3,6 @@
 //! To add a format, implement [`Format`] and [`Log`]; see `book.rs`, and `wal.rs` for a format that can drop records at
 //! both ends. Nothing else in this directory knows a format's types.
 
-use std::io::Read;
-
 use crate::support::prelude::*;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -129,7 +127,6 @@ pub trait Format: Sync {
     }
 
     fn open(&self, at: &At, mode: Mode, how: How) -> Result<Box<dyn Log>>;
-    /// A full check, without the parts that are known to be intact.
     fn verify_rest(&self, at: &At, how: How, intact: &[Split]) -> Result<VerifyReport>;
     fn repair_as(&self, at: &At, how: How, may: Repair) -> Result<RepairReport>;
     fn check_part(&self, _part: &Split, _at: &At, _how: How) -> Result<VerifyReport> {
@@ -174,7 +171,6 @@ pub trait Format: Sync {
 }
 
 pub trait Log: Send + Sync {
-    /// Returns the ordinal.
     fn append(&self, tag: u32, bytes: &[u8]) -> Result<u64>;
     fn append_batch(&self, events: &[Event]) -> Result<u64>;
     fn append_from(&self, _tag: u32, _len: u64, _payload: &mut dyn Read) -> Result<u64> {
@@ -195,7 +191,6 @@ pub trait Log: Send + Sync {
     fn sync(&self) -> Result<()>;
     fn close(&self) -> Result<()>;
     fn len(&self) -> Result<u64>;
-    /// Byte after the last record.
     fn end(&self) -> Result<u64>;
     fn refresh(&self) -> Result<()>;
     /// The ordinal after the last record known to be durable.
@@ -206,7 +201,6 @@ pub trait Log: Send + Sync {
     }
     fn recovery(&self) -> &OpenReport;
     fn read(&self, ordinal: u64) -> Result<Event>;
-    /// Records `from..to`, by ordinal.
     fn forward(&self, from: Option<u64>, to: Option<u64>, skip: bool) -> Walk;
     fn backward(&self, from: Option<u64>, to: Option<u64>) -> Walk {
         let mut walk = self.forward(from, to, false);
@@ -216,7 +210,6 @@ pub trait Log: Send + Sync {
     fn read_all(&self) -> Result<Vec<Record>> {
         self.forward(None, None, false).all()
     }
-    /// Empty in a format without parts.
     fn parts(&self, _bytes: u64) -> Result<Vec<Split>> {
         Ok(Vec::new())
     }
@@ -272,11 +265,9 @@ pub trait Log: Send + Sync {
         Walk { error, ..walk }
     }
 
-    /// Batches are made from the records of a cursor.
     fn arrow(&self, skip: bool) -> Walk {
         self.forward(None, None, skip)
     }
-    /// The records of a follower that waits `wait` for each record.
     fn follow_for(&self, _wait: Duration) -> Walk {
         unsupported("follow").unwrap_or_else(Walk::failed)
     }
@@ -294,7 +285,6 @@ pub trait Log: Send + Sync {
     fn truncate_after(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_after")
     }
-    /// Drop the record with this number and all later records.
     fn truncate_from(&self, _ordinal: u64) -> Result<()> {
         unsupported("truncate_from")
     }

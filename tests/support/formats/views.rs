@@ -1,7 +1,7 @@
 //! Every way to read a log past damage, and logs that are broken by hand.
 
 use crate::support::common::event_of;
-use crate::support::formats::subject::{Event, Walk};
+use crate::support::formats::subject::Event;
 use crate::support::prelude::*;
 
 /// Records of `len` bytes. No payload looks like a possible length.
@@ -36,7 +36,6 @@ pub fn copy_in_place(format: &dyn Format, at: &At) {
     at.storage.rename(&copy, &file).unwrap();
 }
 
-/// To the end of the log.
 pub const WRITTEN: Reach = Reach { to: None, records: None, bytes: None, durable: false };
 
 pub fn ways(format: &dyn Format, at: &At) -> Vec<(&'static str, Walk)> {

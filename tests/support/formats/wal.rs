@@ -1,7 +1,6 @@
 //! The write-ahead log as a format of the suites: as a single file, and in segments so small that records span several.
 
 use std::ffi::OsString;
-use std::io::Read;
 
 use deedbook::wal::{Layout, Options};
 
@@ -18,7 +17,6 @@ pub struct WalFormat {
 
 pub const ANY: WalFormat = WalFormat { name: "wal", layout: None };
 pub const SINGLE: WalFormat = WalFormat { name: "wal-single", layout: Some(Layout::Single) };
-/// Segments so small that a record can span many.
 pub const TINY: WalFormat = WalFormat::segmented("wal-segments-64", 64);
 pub const SEGMENTS: WalFormat = WalFormat::segmented("wal-segments-100000", 100_000);
 
@@ -95,7 +93,6 @@ impl Format for WalFormat {
     }
 }
 
-/// Numbers of the segments in a directory, the lowest first.
 pub fn segments_in(storage: &dyn Storage, dir: &Path) -> Vec<u64> {
     let index = |name: OsString| name.to_str()?.strip_suffix(".wal")?.parse().ok();
     let mut indices: Vec<u64> = storage.list(dir).unwrap().into_iter().filter_map(index).collect();

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::config::Config;
 use super::explore::{Crashed, moments};
 use super::{Steps, Subject, hash, mix};
-use crate::support::crashes::{Counts, Explorer, Plan, all_after, by_chance};
 use crate::support::prelude::*;
 use crate::support::report;
 
@@ -158,7 +157,6 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// A task, as the environment names it.
     fn named(&self, task: &Task) -> String {
         format!(
             "{}: DEEDBOOK_CRASH_SEED={} DEEDBOOK_CRASH_HISTORY='{}:{}'",

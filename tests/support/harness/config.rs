@@ -4,12 +4,10 @@ use super::{How, MANUAL};
 
 use crate::support::prelude::*;
 
-/// How the histories of a family are run.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub name: &'static str,
     pub how: How,
-    /// Whether the disk reserves space.
     pub allocates: bool,
 }
 

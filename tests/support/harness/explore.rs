@@ -3,7 +3,6 @@
 use super::config::Config;
 use super::history::{Moment, Run};
 use super::{Expect, How, Log, Record, Subject, files, judge, states, views};
-use crate::support::crashes::{Crash, World};
 use crate::support::prelude::*;
 
 /// Power cuts after an append to a recovered log.

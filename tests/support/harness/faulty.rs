@@ -6,7 +6,6 @@ use super::{How, Subject, judge_any, mix};
 
 use crate::support::prelude::*;
 
-/// States of a power cut, tried after each failure.
 const STATES: u64 = 12;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,12 +174,10 @@ pub struct Honest {
     pub name: &'static str,
     /// Faults that no code distinguishes strike in turn.
     what: &'static [What],
-    /// How often the fault strikes in a row.
     pub times: &'static [u64],
 }
 
 impl Honest {
-    /// The fault for the k-th call.
     pub fn what(&self, at: u64) -> What {
         self.what[at as usize % self.what.len()]
     }

@@ -9,7 +9,6 @@ pub fn log_bytes(subject: &Subject, storage: &dyn Storage) -> Vec<u8> {
     files.iter().flat_map(|(path, _)| read_file(storage, path)).collect()
 }
 
-/// The start of the last record in a log that ends at byte `end`.
 pub fn last_offset(subject: &Subject, records: &[Record], end: u64) -> u64 {
     let len = |record: &Record| subject.format.framing_bytes() + record.bytes.len() as u64;
     end - records.last().map_or(0, len)

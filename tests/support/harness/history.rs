@@ -11,11 +11,9 @@ pub const LONG_BYTES: usize = 1476;
 
 /// A disk at some moment of a history, and the facts known of the log then.
 pub struct Moment {
-    /// As after a crash of the process.
     pub disk: Sim,
     /// Step of the history, 0 for opening.
     pub step: usize,
-    /// Number of the call in its step.
     pub call: u64,
     /// The allowed contents: one case, or while records are dropped, the old and the new.
     pub allowed: Arc<Vec<Expect>>,
@@ -85,13 +83,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Keep the moments from here on.
     pub fn record(&mut self) {
         self.disk.record();
         self.recording = true;
     }
 
-    /// Drop the log without closing it.
     pub fn give_up(&mut self) {
         self.log = None;
     }
@@ -103,7 +99,9 @@ impl<'a> Run<'a> {
     /// Open the log. The records found are durable from then on, except with `Durability::None`.
     pub fn open(&mut self) -> Result<()> {
         self.open_log()?;
-        self.all_acknowledged();
+        if self.config.how.durability != Durability::None {
+            self.acked = self.records.len();
+        }
         self.count_durable()
     }
 
@@ -191,7 +189,6 @@ impl<'a> Run<'a> {
         self.count_durable()
     }
 
-    /// Number of the record at this place, or after the last record.
     fn ordinal(&self, at: usize) -> u64 {
         match (self.records.get(at), self.records.last()) {
             (Some(record), _) => record.number(),
@@ -342,13 +339,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// An opened log acknowledges its records, unless nothing is synced.
-    fn all_acknowledged(&mut self) {
-        if self.config.how.durability != Durability::None {
-            self.acked = self.records.len();
-        }
-    }
-
     /// The records that the log reports as durable count as acknowledged from now on.
     pub fn count_durable(&mut self) -> Result<()> {
         let durable = self.log().durable()?.unwrap_or(0);
@@ -425,7 +415,6 @@ fn doing(op: char) -> &'static str {
     }
 }
 
-/// Bytes that distinguish records.
 pub fn payload(number: u64, len: u64) -> Vec<u8> {
     (0..len).map(|at| mix(number << 32 | at) as u8 | 1).collect()
 }

@@ -66,7 +66,6 @@ macro_rules! for_subject {
 pub struct Steps {
     /// Steps of the short histories, all of which are tried.
     pub alphabet: &'static str,
-    /// Steps of longer histories by chance.
     pub longer: &'static str,
     /// First steps before other short histories, and by how many steps these histories are shorter.
     pub families: &'static [(&'static str, usize)],
@@ -78,7 +77,6 @@ pub struct Steps {
     pub share: u64,
 }
 
-/// A log on a simulated disk, and its histories.
 #[derive(Clone, Copy)]
 pub struct Subject {
     pub name: &'static str,
@@ -94,7 +92,6 @@ pub struct Subject {
     pub trailer_tells: bool,
     /// A cut may end the log's files at each multiple of so many bytes, also within a record.
     pub border_bytes: u64,
-    /// Size of the payload full of whole records.
     pub long_bytes: usize,
     /// Whether the files count the records, so a reader notices a lost end without a mark.
     pub counts_records: bool,
@@ -113,18 +110,12 @@ impl Subject {
         self.at(Arc::new(disk.clone()))
     }
 
-    /// Open for appending; create missing files.
     pub fn open(&self, disk: &Sim, how: How) -> Result<Box<dyn Log>> {
         self.open_on(Arc::new(disk.clone()), how)
     }
 
     pub fn open_on(&self, storage: Arc<dyn Storage>, how: How) -> Result<Box<dyn Log>> {
         self.format.open(&self.at(storage), Mode::Append, how)
-    }
-
-    /// Open for appending, and cut the log at its first damage.
-    pub fn open_cutting(&self, disk: &Sim) -> Result<Box<dyn Log>> {
-        self.open(disk, How { recovery: Recovery::Spec, ..MANUAL })
     }
 
     pub fn read(&self, disk: &Sim) -> Result<Box<dyn Log>> {
@@ -183,7 +174,6 @@ impl Subject {
         self.format.files(storage, Path::new(self.path))
     }
 
-    /// The directory with mark, index and lock.
     pub fn sidecar(&self) -> PathBuf {
         self.format.sidecar(Path::new(self.path))
     }

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::sync::{MutexGuard, PoisonError};
 
-use crate::support::around::{Around, Between};
 use crate::support::prelude::*;
 
 /// How the disk breaks the promise for a call.
@@ -14,7 +13,6 @@ use crate::support::prelude::*;
 pub enum Mutation {
     /// The sync, and all other syncs of the same file or directory in the operation, do nothing.
     DropAll,
-    /// Only the sync does nothing.
     Drop,
     /// The sync takes place only after the next call.
     Swap,
@@ -22,7 +20,6 @@ pub enum Mutation {
     Lose,
 }
 
-/// The number of a call, and its mutation.
 pub type At = Option<(usize, Mutation)>;
 
 /// A call with an effect on the disks after a power cut.
@@ -32,7 +29,6 @@ pub struct Made {
     pub operation: usize,
     pub doing: &'static str,
     pub call: Call,
-    /// The kind of file or directory.
     pub of: String,
 }
 

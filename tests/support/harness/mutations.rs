@@ -6,7 +6,6 @@ use super::mutated::{At, Made, Mutation};
 
 use crate::support::prelude::*;
 
-/// How often an uncaught mutation is tried.
 const TRIES: u32 = 20;
 
 /// The outcome of each mutation, by its name in the list.
@@ -40,7 +39,6 @@ impl Outcomes {
         }
     }
 
-    /// The outcomes that differ from the list of a format.
     pub fn unlike(&self, list: &'static str, format: &str) -> String {
         let rows: Vec<Row> = Row::all(list).filter(|row| row.concerns(format)).collect();
         let mut wrong = String::new();

@@ -15,7 +15,6 @@ use crate::support::prelude::*;
 /// The log lies one directory deep: a crash can lose the name of the log, too.
 pub const PATH: &str = "/log";
 
-/// A log that drops no records.
 const USUAL: Subject = Subject {
     name: "",
     format: &toy::TOY,
@@ -41,7 +40,6 @@ const USUAL: Subject = Subject {
 
 pub const TOY: Subject = Subject { name: "toy", first: 8, ..USUAL };
 
-/// A log that begins with event 1.
 pub const BOOK: Subject = Subject {
     name: "book",
     format: &book::BOOK,
@@ -76,7 +74,6 @@ pub const SLOTS: Subject = Subject {
     ..BOOK
 };
 
-/// The event store's log in one file.
 #[cfg(feature = "nostr")]
 pub const NOSTR_WAL: Subject = Subject {
     name: "nostr-wal",
@@ -86,7 +83,6 @@ pub const NOSTR_WAL: Subject = Subject {
     nested: (&nostr::ONE_FILE, &[8, 0, 40, 100, 1, 200]),
     ..USUAL
 };
-/// The same in many.
 #[cfg(feature = "nostr")]
 pub const NOSTR_WAL_FILES: Subject = Subject {
     name: "nostr-wal-files-600",
@@ -122,7 +118,6 @@ impl WalSubject {
         Self { subject: Subject { border_bytes, long_bytes, ..own }, layout }
     }
 
-    /// Segments in which prefixes and ends are dropped.
     pub const fn segments(format: &'static WalFormat) -> Self {
         Self::new(format, PATH, SEGMENT_STEPS)
     }
@@ -167,7 +162,6 @@ pub const SINGLE: WalSubject = WalSubject::new(
         ..SEGMENT_STEPS
     },
 );
-/// Segments whose ends lie within a sector.
 pub const SEGMENTS: WalSubject =
     WalSubject::segments(&WalFormat::segmented("wal-segments-600", 600));
 /// Segments smaller than many records. In the third script, more segments are unsynced than may be open.

@@ -6,7 +6,7 @@ pub mod writing;
 
 use crate::support::formats::framing::Parsed;
 use crate::support::formats::oracle::{Answer, Piece, Stretch};
-use crate::support::formats::subject::{Log, Record, Walk};
+use crate::support::formats::subject::Record;
 use crate::support::formats::views::WRITTEN;
 use crate::support::judge::tally::attempt;
 use crate::support::prelude::*;
@@ -14,7 +14,6 @@ use crate::support::prelude::*;
 const RECORDS: Reach = Reach { records: Some(2), ..WRITTEN };
 const BYTES: Reach = Reach { bytes: Some(100), ..WRITTEN };
 
-/// Read, check, salvage and open a damaged log.
 pub fn judge(specimen: &Specimen<'_>, space: &[u8], what: &dyn Fn() -> String) {
     judge_files(specimen, &specimen.broken(space), space, what);
 }
@@ -61,7 +60,6 @@ fn one_answer(specimen: &Specimen<'_>, files: &Files, space: &[u8], what: &dyn F
 pub struct Case<'a> {
     pub specimen: &'a Specimen<'a>,
     pub space: &'a [u8],
-    /// No segment is missing or short.
     pub is_whole: bool,
     pub answer: &'a Answer,
     pub at: At,

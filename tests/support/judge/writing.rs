@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::support::formats::oracle::Piece;
-use crate::support::formats::subject::Log;
 use crate::support::judge::Case;
 use crate::support::prelude::*;
 

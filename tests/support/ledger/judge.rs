@@ -10,7 +10,6 @@ use deedbook::storage::Memory;
 
 use super::spool::{BASE, DIR, listing, parse, prefix, put, shown, small};
 
-/// The right result for some bytes, by the layout alone.
 pub struct Expected {
     pub prefix: Vec<Vec<u8>>,
     pub valid_end: usize,
@@ -45,7 +44,6 @@ pub struct Skipped {
     pub sent: Vec<Vec<u8>>,
     /// Intact records that are not sent because they may lie inside a damaged record.
     pub withheld: u64,
-    /// Whether the file also goes to the quarantine.
     pub kept: bool,
 }
 

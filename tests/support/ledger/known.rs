@@ -13,11 +13,8 @@ pub struct Known {
     pub written: BTreeSet<u64>,
     /// A power cut does not lose the events, either.
     pub durable: BTreeSet<u64>,
-    /// The removal was begun.
     pub leaving: BTreeSet<u64>,
-    /// The removal returned.
     pub removed: BTreeSet<u64>,
-    /// The highest index from a fetch.
     pub shown: Option<u32>,
     pub removal_is_durable: bool,
 }

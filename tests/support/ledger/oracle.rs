@@ -14,7 +14,6 @@ use super::spool::{BASE, DIR, event, listing, number_of, on, shown, small};
 /// Records in a file: with two, nearly every history rotates.
 pub const FILE_RECORDS: u64 = 2;
 
-/// A store, and its actions since it was opened.
 #[derive(Default)]
 pub struct Store {
     pub ledger: Option<LedgerStore>,
@@ -27,7 +26,6 @@ pub struct Store {
 }
 
 impl Store {
-    /// The process is gone, or the store is closed.
     fn forget(&mut self) {
         *self = Self { next: self.next, ..Self::default() };
     }
@@ -71,15 +69,8 @@ impl Run {
         self.stores[self.acting].ledger.clone().expect("the ledger is open")
     }
 
-    /// Events in the file that the other store is writing.
     fn beside(&self) -> &BTreeSet<u64> {
         &self.stores[1 - self.acting].in_file
-    }
-
-    /// Events in files that the other store fetched and still holds.
-    fn leased_beside(&self) -> BTreeSet<u64> {
-        let fetched = &self.stores[1 - self.acting].fetched;
-        fetched.iter().flat_map(|(_, numbers)| numbers.iter().copied()).collect()
     }
 
     pub fn open(&mut self) -> Result<()> {
@@ -218,7 +209,8 @@ impl Run {
         if let Some(early) = got.iter().find(|number| self.beside().contains(number)) {
             return Err(format!("event {early} is in a file that is still written: {got:?}"));
         }
-        let leased = self.leased_beside();
+        let held = &self.stores[1 - self.acting].fetched;
+        let leased: BTreeSet<u64> = held.iter().flat_map(|(_, numbers)| numbers.clone()).collect();
         if let Some(twice) = got.iter().find(|number| leased.contains(number)) {
             return Err(format!("event {twice} is in a file that the other store leased: {got:?}"));
         }
@@ -228,7 +220,6 @@ impl Run {
         finished.judge(&got, false)
     }
 
-    /// Remove all fetched files but the first, or the only file.
     fn remove(&mut self, ledger: &LedgerStore) -> Result<()> {
         let fetched = &mut self.store().fetched;
         let sent = match fetched.len() {

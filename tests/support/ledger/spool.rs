@@ -16,7 +16,6 @@ pub use super::super::plain::{crc32, read_file};
 pub const DIR: &str = "/spool";
 pub const BASE: &str = "events";
 
-/// A record as in the specification.
 pub fn record(payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() as u32).to_le_bytes();
     [&len[..], &crc32(payload).to_le_bytes(), payload].concat()
@@ -59,7 +58,6 @@ pub fn number_of(event: &[u8]) -> u64 {
     std::str::from_utf8(&event[5..13]).unwrap().parse().unwrap()
 }
 
-/// A ledger of lines with small files.
 pub fn small(dir: impl Into<PathBuf>, max_file_size: usize) -> LedgerConfig {
     LedgerConfig { max_file_size, ..LedgerConfig::lines(dir, BASE) }
 }
@@ -123,17 +121,14 @@ pub fn shown(fetched: &DataResult) -> Vec<(u32, Vec<Vec<u8>>)> {
     shown.collect()
 }
 
-/// Fetch everything, by file.
 pub fn fetch_all(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
     ledger.fetch(None, None).unwrap().as_ref().map(shown).unwrap_or_default()
 }
 
-/// Fetch everything, one payload after the other.
 pub fn drain(ledger: &LedgerStore) -> Vec<Vec<u8>> {
     fetch_all(ledger).into_iter().flat_map(|(_, payloads)| payloads).collect()
 }
 
-/// Fetch everything and remove it, as a sender does; by file.
 pub fn send(ledger: &LedgerStore) -> Vec<(u32, Vec<Vec<u8>>)> {
     let Some(fetched) = ledger.fetch(None, None).unwrap() else { return Vec::new() };
     let files = shown(&fetched);
@@ -145,7 +140,6 @@ pub fn last_index(ledger: &LedgerStore) -> u32 {
     fetch_all(ledger).last().unwrap().0
 }
 
-/// The files directly in a directory, by name.
 pub fn listing(storage: &dyn Storage, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = storage.list(dir).unwrap_or_default();
     let files = names.into_iter().filter(|name| !storage.is_dir(&dir.join(name)));
@@ -160,7 +154,6 @@ pub fn names(storage: &dyn Storage, dir: impl AsRef<Path>) -> Vec<String> {
     listing(storage, dir.as_ref()).into_keys().collect()
 }
 
-/// Put a file into a ledger, as another program would.
 pub fn put(storage: &dyn Storage, index: u32, bytes: &[u8]) {
     storage.create_dir(Path::new(DIR)).unwrap();
     write_file(storage, &Path::new(DIR).join(format!("{index}-{BASE}")), bytes);

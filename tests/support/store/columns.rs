@@ -67,7 +67,6 @@ pub fn batches(store: &EventStore, include: Include, rows: usize, bytes: usize) 
     Batches::new(walk, &COLUMNS, rows, bytes).unwrap()
 }
 
-/// All events of a store, by way of Arrow.
 pub fn read_all(store: &EventStore) -> Vec<StoredEvent> {
     gathered(batches(store, Include::All, 1000, 1 << 20))
 }
@@ -76,7 +75,6 @@ pub fn gathered(batches: Batches) -> Vec<StoredEvent> {
     batches.flat_map(|batch| rows(&batch.unwrap())).collect()
 }
 
-/// Whether columns give what a walk gave.
 pub fn as_walked(store: &EventStore, stored: &[StoredEvent]) -> Result<(), String> {
     for rows_max in [1, 4096] {
         let walk = store.iter(Include::All, OnCorrupt::Raise).map_err(|e| format!("{e:?}"))?;

@@ -41,7 +41,6 @@ pub fn open(options: &Options) -> EventStore {
     options.open("/events", Mode::Append).unwrap()
 }
 
-/// The given files in memory, and options for a store of the files.
 pub fn memory_of(files: &[(&str, &[u8])]) -> (Memory, Options) {
     let (memory, options) = in_memory();
     for (path, bytes) in files {
@@ -53,7 +52,6 @@ pub fn memory_of(files: &[(&str, &[u8])]) -> (Memory, Options) {
     (memory, options)
 }
 
-/// A new store in memory, and its options.
 pub fn memory_store() -> (Options, EventStore) {
     let (_, options) = in_memory();
     let store = open(&options);
@@ -74,7 +72,6 @@ pub fn event(author: u8, created_at: u32, kind: u16, tags: &[&[&str]], content: 
     })
 }
 
-/// A request for the deletion of an event.
 pub fn request(by: u8, created_at: u32, of: &Event) -> Event {
     event(by, created_at, 5, &[&["e", &of.id.to_string()]], "")
 }
@@ -86,7 +83,6 @@ pub fn note(number: u32) -> Event {
     event((number % 5) as u8, 1_700_000_000 + number, 1, &[&["t", "note"]], &content)
 }
 
-/// Text that fails after the first bytes.
 pub struct Torn<'a>(pub &'a [u8]);
 
 impl Read for Torn<'_> {
@@ -102,51 +98,42 @@ pub fn notes(numbers: std::ops::Range<u32>) -> Vec<Event> {
     numbers.map(note).collect()
 }
 
-/// All stored events, in order.
 pub fn walked(store: &EventStore, include: Include) -> Vec<StoredEvent> {
     store.iter(include, OnCorrupt::Raise).unwrap().map(Result::unwrap).collect()
 }
 
-/// All events, live or not.
 pub fn all(store: &EventStore) -> Vec<Event> {
     walked(store, Include::All).into_iter().map(|found| found.event).collect()
 }
 
-/// The live events.
 pub fn live(store: &EventStore) -> Vec<Event> {
     walked(store, Include::Live).into_iter().map(|found| found.event).collect()
 }
 
-/// The live events, by time.
 pub fn sorted(store: &EventStore) -> Vec<Event> {
     let mut found = live(store);
     found.sort_by_key(|event| event.created_at);
     found
 }
 
-/// The events that filters find.
 pub fn found(store: &EventStore, filters: &str) -> Vec<Event> {
     let filters = Filter::parse_any(filters).unwrap();
     store.query(&filters).unwrap().into_iter().map(|found| found.event).collect()
 }
 
-/// The events of a part that is read separately.
 pub fn part(part: &Split, options: &Options, include: Include) -> Vec<Event> {
     let walk = EventStore::read_split(part, options, include, OnCorrupt::Raise).unwrap();
     walk.map(|found| found.unwrap().event).collect()
 }
 
-/// How many events a query for all of them finds.
 pub fn queried(store: &EventStore) -> usize {
     store.query(&[Filter::default()]).unwrap().len()
 }
 
-/// Import lines without an error.
 pub fn import(store: &EventStore, lines: &str, options: &ImportOptions) -> ImportReport {
     store.import(&mut lines.as_bytes(), options, None, &mut |_| Ok(())).unwrap()
 }
 
-/// Append an event, which is stored.
 pub fn stored(store: &EventStore, event: &Event) -> Location {
     match store.append(event).unwrap() {
         Outcome::Stored(at) => at,
@@ -154,17 +141,14 @@ pub fn stored(store: &EventStore, event: &Event) -> Location {
     }
 }
 
-/// Append events one after the other. The store must accept all.
 pub fn one_by_one(store: &EventStore, events: &[Event]) {
     events.iter().for_each(|event| assert!(store.append(event).unwrap().is_stored()));
 }
 
-/// The place of an event that counts.
 pub fn place(store: &EventStore, event: &Event) -> Location {
     store.find(&event.id).unwrap().unwrap().location
 }
 
-/// Flag an event by hand.
 pub fn delete(store: &EventStore, event: &Event) {
     store.set_flags(place(store, event), Flags::DELETED).unwrap();
 }
@@ -181,7 +165,6 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All files below a directory of the real disk.
 pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use deedbook::nostr::{Event, Flags, Id};
 
-/// The numbers of events, in an allowed order.
 pub type Order = Vec<usize>;
 
-/// The facts known of one event.
 #[derive(Clone, Debug)]
 pub struct About {
     pub event: Event,
@@ -24,11 +22,9 @@ pub struct About {
     pub flags_written: usize,
     /// The first of `flags` that a power cut may leave.
     pub flags_durable: usize,
-    /// The version or the deletion request that hid the event.
     pub hidden_by: Option<usize>,
     /// A compaction that drops the event was begun.
     pub leaving: bool,
-    /// The compaction returned.
     pub gone: bool,
 }
 
@@ -53,15 +49,12 @@ impl About {
     }
 }
 
-/// The facts known of all events.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub events: Vec<About>,
-    /// The allowed orders of the events.
     pub orders: Vec<Order>,
 }
 
-/// An event as found: number and flags.
 pub type Got = (usize, Flags);
 
 impl Known {
@@ -81,7 +74,6 @@ impl Known {
         known
     }
 
-    /// A step's events are there, and hid their targets.
     pub fn written(&mut self, from: usize) {
         for number in 0..self.events.len() {
             let about = &mut self.events[number];
@@ -97,14 +89,12 @@ impl Known {
         self.durable_until(self.events.len());
     }
 
-    /// The same for the first events.
     pub fn durable_until(&mut self, count: usize) {
         for about in self.events.iter_mut().take(count) {
             (about.durable, about.flags_durable) = (about.written, about.flags_written);
         }
     }
 
-    /// The number of an event, which must be as appended.
     pub fn number_of(&self, event: &Event) -> Result<usize, String> {
         let found = self.events.iter().position(|about| about.event == *event);
         found.ok_or_else(|| format!("event {} was never appended", event.id))
@@ -191,7 +181,6 @@ impl Known {
         known
     }
 
-    /// The ids of all events that were ever tried.
     pub fn ids(&self) -> BTreeSet<Id> {
         self.events.iter().map(|about| about.event.id).collect()
     }

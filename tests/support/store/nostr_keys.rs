@@ -15,12 +15,10 @@ fn keys(author: u8) -> &'static Keypair {
     })
 }
 
-/// The public key of an author.
 pub fn author(number: u8) -> [u8; 32] {
     keys(number).x_only_public_key().0.to_byte_array()
 }
 
-/// The number of the author with a public key.
 pub fn number_of(pubkey: &[u8; 32]) -> u8 {
     (0..=255).find(|&number| author(number) == *pubkey).unwrap()
 }

@@ -66,7 +66,6 @@ pub fn now_and_then(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     all(store, stored)
 }
 
-/// All stored events, in all ways.
 pub fn everything(store: &EventStore) -> Vec<StoredEvent> {
     let ids = super::events::all(store).into_iter().map(|event| event.id);
     let stored = stored(store, ids).unwrap();
@@ -74,7 +73,6 @@ pub fn everything(store: &EventStore) -> Vec<StoredEvent> {
     stored
 }
 
-/// Take all ways.
 fn all(store: &EventStore, stored: &[StoredEvent]) -> Outcome {
     queries(store, stored)?;
     parts(store, stored)?;

@@ -36,7 +36,6 @@ pub struct Run {
     pub store: Option<EventStore>,
     /// Whether a step failed, so only opening shows the events.
     unsure: bool,
-    /// The error that opening found then.
     pub wrong: Option<String>,
 }
 
@@ -136,7 +135,6 @@ impl Run {
         }
     }
 
-    /// Ask for the deletion of the author's newest event of a kind.
     fn delete(&mut self, author: u8, kind: u16) -> Done {
         let newest = self.known.events.iter().rev();
         let newest = newest.filter(|about| about.is_live() && about.event.kind == kind);
@@ -238,7 +236,6 @@ impl Run {
         done
     }
 
-    /// Hide all notes but the newest.
     fn retain(&mut self) -> Done {
         let is_note = |about: &About| about.tried && about.is_live() && about.event.kind == 1;
         let mut going: Vec<usize> = (0..self.known.events.len()).collect();

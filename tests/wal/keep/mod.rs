@@ -10,7 +10,6 @@ fn options() -> Options {
     Options::new().layout(Layout::Segmented { segment_bytes: 256 })
 }
 
-/// A hundred records of 40 bytes with their headers, synced.
 fn filled(options: &Options) -> (TempDir, Wal, Vec<Lsn>) {
     let dir = TempDir::new().unwrap();
     let wal = options.open(dir.path(), Mode::Create).unwrap();

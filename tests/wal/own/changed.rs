@@ -1,13 +1,10 @@
 //! Changes by a truncation or a second thread, seen by followers, the index and consumers.
 
-use std::sync::mpsc::channel;
-
 use super::*;
 use crate::support::harness::limit::within;
 
 const SUBJECTS: [&WalSubject; 4] = [&SINGLE, &SEGMENTS, &TINY, &LARGE];
 
-/// A follower's next result: a payload, nothing yet, or an error.
 fn next(
     follow: &mut deedbook::Follow<deedbook::wal::WalFormat>,
 ) -> Result<Option<Vec<u8>>, ErrorKind> {

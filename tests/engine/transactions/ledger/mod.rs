@@ -3,15 +3,12 @@
 mod beside;
 mod crashes;
 
-use std::io::Read;
-
-use deedbook::ledger::{LedgerConfig, LedgerStore, Options, WhenFull};
+use deedbook::ledger::{Options, WhenFull};
 
 use super::*;
 
 const DIR: &str = "/spool";
 const BASE: &str = "events";
-/// How many states after one power cut are tried.
 const CUTS: u64 = 40;
 
 fn on(sim: &Sim) -> Options {
@@ -64,7 +61,6 @@ fn prepared() -> (Sim, LedgerStore, Vec<Part>) {
     }
 }
 
-/// The states of a durably begun commit.
 fn begun() -> (Vec<Sim>, Vec<Part>) {
     let (sim, store, parts) = prepared();
     sim.record();

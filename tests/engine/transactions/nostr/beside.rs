@@ -1,6 +1,6 @@
 //! Other threads during a commit.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 mod beside;
 
-use deedbook::nostr::{Check, Event, EventStore, Id, Include, Options};
+use deedbook::nostr::{Check, Event, Id, Include, Options};
 
 use super::*;
 use crate::support::store::nostr_keys;

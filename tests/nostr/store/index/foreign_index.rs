@@ -6,9 +6,7 @@
 #![cfg(unix)]
 
 use crate::store::prelude::*;
-use crate::support::common::index_files::vouch_for;
 
-/// Events of a store, each in one page.
 fn events_of(name: &str) -> Vec<Event> {
     let tag: &[&str] = &["t", name];
     (0..6).map(|n| event(1, 1000 + n, 1, &[tag], &format!("{name} {n}"))).collect()

@@ -3,7 +3,6 @@
 
 use crate::store::power::processes::start;
 use crate::store::prelude::*;
-use crate::support::common::killed;
 
 fn writer(dir: &Path) -> EventStore {
     on_storage(Arc::new(Disk)).index_on_disk(true).open(dir, Mode::Append).unwrap()
@@ -13,7 +12,6 @@ fn reader(dir: &Path, has_index: bool) -> EventStore {
     on_storage(Arc::new(Disk)).index_on_disk(has_index).open(dir, Mode::Read).unwrap()
 }
 
-/// The copies of readers in the sidecar.
 fn copies(dir: &Path) -> usize {
     let names =
         fs::read_dir(dir.join(".deedbook")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -29,7 +27,6 @@ const FILTERS: [&str; 6] = [
     r#"{"kinds": [9]}"#,
 ];
 
-/// Compare the answers of a reader with those of a scan.
 fn answers_like_a_scan(reader: &EventStore, scanning: &EventStore) {
     for filter in FILTERS {
         assert_eq!(found(reader, filter), found(scanning, filter), "{filter}");

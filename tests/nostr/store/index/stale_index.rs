@@ -2,18 +2,13 @@
 //! find the same events as scans.
 #![cfg(unix)]
 
-use std::time::Duration;
-
 use crate::store::power::processes::{judge, start};
 use crate::store::prelude::*;
-use crate::support::common::index_files::vouch_for;
-use crate::support::common::killed;
 
 fn index(store: &Path) -> PathBuf {
     store.join(".deedbook/events")
 }
 
-/// Copy a store elsewhere, with another index.
 fn with_index(store: &Path, to: &Path, older: Option<&Path>) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();

@@ -1,7 +1,5 @@
 //! Regressions of the index, each with its story.
 
-use std::sync::atomic::Ordering;
-
 use crate::store::prelude::*;
 
 /// The covered position of the index does not include flags. If a power cut lost the last change of the index, queries

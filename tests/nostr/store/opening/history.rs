@@ -14,7 +14,6 @@ fn keeping(disk: &Sim) -> EventStore {
     on(disk).history(History::Keep).open(DIR, Mode::Append).unwrap()
 }
 
-/// The times and flags of the profiles.
 fn versions(store: &EventStore) -> Vec<(u32, Flags)> {
     let mut all = walked(store, Include::All);
     all.retain(|found| found.event.kind == 0);

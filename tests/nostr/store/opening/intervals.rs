@@ -1,10 +1,7 @@
 //! A checkpoint bounds what an opening replays, by time, too: after `checkpoint_interval`, by default 300 s.
 
-use std::time::Duration;
-
 use crate::store::prelude::*;
 
-/// The number of entries that an opening after `kill -9` replays.
 fn replayed(disk: &Sim, options: &Options) -> u64 {
     open(&on_disk(options, &disk.kill())).opening().replayed
 }

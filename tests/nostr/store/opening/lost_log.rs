@@ -2,12 +2,10 @@
 
 use crate::store::prelude::*;
 
-/// The last checkpoint by the manifest.
 fn checkpoint(disk: &Sim) -> u64 {
     manifest(disk)["last_checkpoint_lsn"].as_u64().unwrap()
 }
 
-/// Durable events before and after a checkpoint, and then a killed process.
 fn killed() -> Sim {
     let (disk, store) = fresh();
     store.append_many(&[1, 2, 4].map(note)).unwrap();
@@ -59,7 +57,6 @@ fn is_refused_and_goes_on(disk: &Sim, said: &str, left: &[u32]) {
     }
 }
 
-/// When a note was made.
 fn at(number: u32) -> u32 {
     note(number).created_at
 }

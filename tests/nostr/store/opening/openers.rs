@@ -1,10 +1,6 @@
 //! A writer, and others that open the store meanwhile.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::store::prelude::*;
-use crate::support::store::judge::look;
-use crate::support::store::known::Known;
 
 fn on(run: &Run, disk: &Sim) -> Options {
     on_disk(&run.options, disk)

@@ -3,8 +3,6 @@
 //! A run next to the Go reference found it: opening its store of 8192-byte pages without a size began a segment of
 //! 4096-byte pages. The reference has one size for all, so that its next events lay askew.
 
-use std::time::Duration;
-
 use crate::store::prelude::*;
 
 fn unnamed(disk: &Sim) -> Options {
@@ -17,7 +15,6 @@ fn append(options: &Options, numbers: Range<u32>) {
     append_and_close(options, &numbers.map(short).collect::<Vec<_>>());
 }
 
-/// The size of the pages, and how many there are, of each segment.
 fn pages(disk: &Sim) -> Vec<(u32, usize)> {
     let of = |id: &u32| {
         let bytes = read(disk, &segment(*id));

@@ -3,7 +3,6 @@
 
 use crate::store::prelude::*;
 
-/// The start of a note's page, if all earlier notes are there.
 fn at(number: u32) -> usize {
     (1 + number as usize) * PAGE
 }
@@ -12,7 +11,6 @@ fn flip(disk: &Sim, number: u32) {
     flip_page(disk, FIRST, 1 + number as usize);
 }
 
-/// Check that only the given notes are gone or flagged.
 fn check(found: &Events, numbers: Range<u32>, gone: &[u32], flagged: &[u32]) {
     for number in numbers {
         let flags = found.get(&short(number).id).map(|(_, flags)| *flags);

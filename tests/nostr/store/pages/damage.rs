@@ -2,7 +2,6 @@
 
 use crate::store::prelude::*;
 
-/// The place of the next free byte in a segment's header.
 const NEXT_FREE_AT: usize = 24;
 
 /// Notes 0 to 4, all durable, with an empty log. Note 3 has pages 4 to 6.

@@ -1,10 +1,7 @@
 //! Damaged pages after a killed process, on the real disk with the index in files, which knows the events of the pages.
 //! The store opens and takes events, `verify` names the page, and a repair removes the page.
 
-use deedbook::jobs::Transaction;
-
 use crate::store::prelude::*;
-use crate::support::common::index_files::vouch_for;
 
 fn on() -> Options {
     on_storage(Arc::new(Disk)).index_on_disk(true)
@@ -22,7 +19,6 @@ fn asked(at: u32, tag: &[&str]) -> Event {
     event(9, at, 5, &[tag], "")
 }
 
-/// Change a byte of an event.
 fn damage(dir: &Path, at: Location) {
     let path = dir.join(format!("data/segments/data.{}.seg", at.segment));
     let mut bytes = fs::read(&path).unwrap();

@@ -1,7 +1,5 @@
 //! Pages that go bad between two reads of the same job, which must notice the new damage.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::store::prelude::*;
 use crate::store::writing::large_compaction::{EVENTS, is_left, on, stored};
 

@@ -2,7 +2,6 @@
 
 use crate::store::prelude::*;
 
-/// Four events, closed.
 fn four() -> (Sim, Events) {
     let (disk, store) = fresh();
     append(&store, 0..4);
@@ -11,7 +10,6 @@ fn four() -> (Sim, Events) {
     (disk, all)
 }
 
-/// The two ways in which a file loses its end.
 const LOSSES: [fn(&mut Vec<u8>, usize); 2] =
     [|bytes, at| bytes.truncate(at), |bytes, at| bytes[at..].fill(0)];
 

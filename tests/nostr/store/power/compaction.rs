@@ -3,11 +3,9 @@
 use deedbook::BackupOptions;
 
 use crate::store::prelude::*;
-use crate::support::crashes::cuts;
 
 const INTENT: &str = "/events/.deedbook/compaction";
 
-/// The disks at each call of a compaction, and the live events.
 fn compacting() -> (Vec<Sim>, Options, Vec<Event>) {
     let (disk, on, store) = small();
     one_by_one(&store, &notes(0..30));
@@ -24,7 +22,6 @@ fn has(disk: &Sim, path: &str) -> bool {
     disk.open(Path::new(path), Access::Read).is_ok()
 }
 
-/// The files with unfinished names.
 fn unfinished(disk: &Sim) -> Vec<PathBuf> {
     let all = files(disk).into_keys();
     all.filter(|path| path.to_str().unwrap().ends_with(".compacting")).collect()

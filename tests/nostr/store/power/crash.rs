@@ -1,10 +1,7 @@
 //! Power cuts and process crashes at every storage call of every short history, on the simulated disk.
 
 use crate::store::prelude::*;
-use crate::support::crashes::{Counts, Crash, Explorer, Plan, World, all_after, by_chance};
 use crate::support::report::number;
-use crate::support::store::judge::recover;
-use crate::support::store::known::Known;
 
 const STEPS: &str = "amvdfckxr";
 /// The steps of longer histories, with a checkpoint by time, steps during a compaction, and retention.
@@ -43,12 +40,10 @@ impl World for Store<'_> {
     }
 }
 
-/// Crash histories at every call of their last steps, in many states.
 pub fn crashed(histories: &[&str], durability: Durability, checksums: bool) {
     crashed_in(of_tier("DEEDBOOK_NOSTR_STATES"), histories, durability, checksums);
 }
 
-/// The same with a given number of states.
 pub fn crashed_in(states: u64, histories: &[&str], durability: Durability, checksums: bool) {
     for history in histories {
         let mut explorer = Explorer::default();
@@ -65,7 +60,6 @@ pub fn crashed_twice(history: &str, second_calls: usize, second_states: u64) {
     finish(None, explorer);
 }
 
-/// Crash a history at every call of its last step.
 fn crash(
     history: &str,
     mut run: Run,

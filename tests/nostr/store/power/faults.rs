@@ -1,12 +1,7 @@
 //! Histories on a disk with faults: the k-th call fails, for every k, in every way that a disk can fail and stay
 //! honest.
 
-use std::collections::HashSet;
-
 use crate::store::prelude::*;
-use crate::support::crashes::choices;
-use crate::support::harness::faulty::expect_typed;
-use crate::support::store::judge::{look, recover};
 
 const SCRIPTS: [&str; 3] = ["avmcvdyamfa", "mkavfxvmrad", "dmmxmcxvr"];
 const STATES: u64 = 3;

@@ -5,8 +5,6 @@ use std::ffi::OsStr;
 
 use crate::store::prelude::*;
 use crate::support::needed::{self, History, shown, unlike};
-use crate::support::store::judge::{look, recover};
-use crate::support::store::known::Known;
 
 /// How many of the disks are opened by a writer and a reader, written, and opened again after a second power cut.
 const WHOLE_EVERY: u64 = 8;

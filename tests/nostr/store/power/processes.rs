@@ -1,12 +1,9 @@
 //! Real processes on the real disk, killed at random moments, with the index in files.
 #![cfg(unix)]
 
-use std::io::Write;
 use std::process::Child;
-use std::time::Duration;
 
 use crate::store::prelude::*;
-use crate::support::common::{in_role, killed, role};
 use crate::support::report::number;
 
 const FIRST: &str = "DEEDBOOK_FIRST";
@@ -17,7 +14,6 @@ fn open(dir: &Path) -> EventStore {
     options.index_on_disk(true).checkpoint_bytes(64 << 10).open(dir, Mode::Append).unwrap()
 }
 
-/// Run this test binary again, in a role.
 pub fn start(role: &str, place: &Path, first: u32) -> Child {
     in_role("store::power::processes::child", role, place)
         .env(FIRST, first.to_string())

@@ -1,8 +1,6 @@
 //! When a segment begins, and disks that fail meanwhile.
 
 use crate::store::prelude::*;
-use crate::support::crashes::choices;
-use crate::support::store::judge::recover;
 
 const PAGE: u64 = 4096;
 const SEGMENT_PAGES: u64 = 40;

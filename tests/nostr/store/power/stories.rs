@@ -4,8 +4,6 @@ use deedbook::storage::sim::Choice;
 
 use crate::store::power::crash::{crashed, crashed_in, crashed_twice};
 use crate::store::prelude::*;
-use crate::support::store::judge::recover;
-use crate::support::store::known::Known;
 
 /// The flag of a replaced event was in the page cache before the sync of the log. A power cut kept the flag and lost
 /// the end of the log with the new event: an event that never existed hid the old one.

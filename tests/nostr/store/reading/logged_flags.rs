@@ -1,7 +1,5 @@
 //! A reader hides events by the write-ahead log's flags before the segments have the flags.
 
-use std::sync::atomic::Ordering;
-
 use crate::store::prelude::*;
 use crate::support::store::events;
 
@@ -18,7 +16,6 @@ fn made() -> (Sim, EventStore) {
     (disk, store)
 }
 
-/// The live events for a new reader, in every way.
 fn read(disk: &Sim) -> Vec<Event> {
     let reader = on(disk).open(DIR, Mode::Read).unwrap();
     let found = everything(&reader).into_iter().filter(|found| found.flags.is_live());

@@ -5,14 +5,11 @@ use deedbook::nostr::ExportReport;
 use deedbook::nostr::wal::{Entry, WalOptions};
 
 use crate::store::prelude::*;
-use crate::support::plain::read_file;
 
 const SEGMENT: &[u8] = include_bytes!("../../../data/nostr/lossy.2.seg");
 const EXPECTED: &str = include_str!("../../../data/nostr/lossy.2.expected.jsonl");
-/// The id in the first record.
 const ID_AT: usize = 4096 + 5;
 
-/// A store with one segment of the given bytes.
 fn store_of(bytes: &[u8]) -> (Memory, Options) {
     memory_of(&[("/events/data/segments/data.2", bytes)])
 }
@@ -33,7 +30,6 @@ fn unknown() -> (Vec<u8>, Event) {
     (bytes, event)
 }
 
-/// The events of a store, read in every way, with their flags.
 fn read_in_every_way(store: &EventStore) -> Vec<(Event, Flags)> {
     let stored = everything(store);
     let mut text = Vec::new();

@@ -22,7 +22,6 @@ fn parsed(lines: &[Vec<u8>], options: &ImportOptions) -> RecordBatch {
     parsed.finish().unwrap()
 }
 
-/// The bad lines with their errors.
 fn errors(batch: &RecordBatch) -> Vec<BadLine> {
     let errors = batch.column(COLUMNS.len()).as_string::<i32>().iter();
     let bad = |(line, error): (u64, Option<&str>)| {

@@ -1,8 +1,6 @@
 //! Parts of a store, read separately: together the same events as a walk over the store.
 
-use deedbook::jobs::Split;
 use deedbook::nostr::{Events, VerifyReport};
-use deedbook::report::Damage;
 
 use crate::store::prelude::*;
 

@@ -4,7 +4,6 @@ use deedbook::nostr::wal::{Entry, Lsn, WalOptions};
 use serde_json::{Value, json};
 
 use crate::store::prelude::*;
-use crate::support::plain::read_file;
 
 const SEGMENT: &[u8] = include_bytes!("../../../data/nostr/data.0.seg");
 const LOG: &[u8] = include_bytes!("../../../data/nostr/wal.log");
@@ -16,7 +15,6 @@ const REPLACED: [Location; 2] = [
     Location { segment: 0, offset: 3 * PAGE as u32 },
     Location { segment: 0, offset: 4 * PAGE as u32 },
 ];
-/// The number of bytes to cut off the last entry.
 const TORN: usize = 40;
 
 fn store_of(log: &[u8]) -> (Memory, Options) {
@@ -70,7 +68,6 @@ fn segment(id: u32) -> String {
     format!("/events/data/segments/data.{id}")
 }
 
-/// A manifest of another program, with the sizes of the first segments.
 fn manifest(sizes: &[usize], checkpoint: Lsn) -> Vec<u8> {
     let listed = |(id, size): (usize, &usize)| {
         json!({

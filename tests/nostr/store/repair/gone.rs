@@ -2,7 +2,6 @@
 
 use crate::store::prelude::*;
 
-/// A note of one page.
 fn long(number: u32) -> Event {
     event(1, 1000 + number, 1, &[], &format!("{number} {}", "x".repeat(2000)))
 }
@@ -15,7 +14,6 @@ fn without_sums(disk: &Sim) -> Options {
     on(disk).checksums(false)
 }
 
-/// A store whose process crashed after the commit.
 fn killed(options: impl Fn(&Sim) -> Options, numbers: Range<u32>) -> Sim {
     let disk = Sim::new();
     let store = open(&options(&disk));

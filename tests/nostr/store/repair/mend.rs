@@ -2,7 +2,6 @@
 
 use super::worlds::*;
 use crate::store::prelude::*;
-use crate::support::harness::faulty::expect_typed;
 
 pub type Outcome<T = ()> = Result<T, String>;
 
@@ -232,7 +231,6 @@ fn judge_part(disk: &Sim, all: &Events, is_whole: bool) -> Outcome {
     Ok(())
 }
 
-/// A source, the events of its salvage, and its files.
 fn source() -> (Sim, Events, BTreeMap<PathBuf, Vec<u8>>) {
     let (disk, _) = settled();
     flip_first_page(&disk);

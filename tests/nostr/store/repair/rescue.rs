@@ -2,7 +2,6 @@
 
 use crate::store::prelude::*;
 
-/// The length of a checkpoint in the write-ahead log.
 const CHECKPOINT_BYTES: usize = 29;
 
 /// For each damage, the salvage copies every event except the damaged ones.

@@ -1,7 +1,5 @@
 //! The events that a salvage of damaged segments takes from the write-ahead log.
 
-use std::sync::Mutex;
-
 use crate::store::prelude::*;
 
 /// Three notes, the first damaged, and one more in the log after the checkpoint. A compaction may have dropped the

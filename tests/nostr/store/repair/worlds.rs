@@ -3,7 +3,6 @@
 use super::mend::Outcome;
 use crate::store::prelude::*;
 
-/// The length of the header of a log file.
 pub const HEADER_BYTES: usize = 24;
 
 /// A damaged store, and the result of its repair.
@@ -12,13 +11,11 @@ pub struct Damaged {
     pub disk: Sim,
     /// The losses that the repair may accept.
     pub may: Repair,
-    /// The events after the repair.
     pub left: Events,
     /// The events of `left` that survive the damage and a power cut together. If only the cache has the page of an
     /// event, the damaged log may have had the only durable copy.
     pub safe: BTreeSet<Id>,
     pub is_loss: bool,
-    /// The removed bytes, saved in another file.
     pub cut: Vec<Vec<u8>>,
 }
 
@@ -46,13 +43,11 @@ impl Damaged {
     }
 }
 
-/// The contents of the files with saved bytes.
 pub fn saved(disk: &Sim) -> Vec<Vec<u8>> {
     let files = listed(disk, Path::new(DIR)).into_iter();
     files.filter(|(path, _)| is_cut(path)).map(|(_, bytes)| bytes).collect()
 }
 
-/// Make everything durable.
 fn settle(disk: &Sim, dir: &Path) {
     for name in disk.list(dir).unwrap() {
         let path = dir.join(&name);
@@ -64,7 +59,6 @@ fn settle(disk: &Sim, dir: &Path) {
     disk.sync_dir(dir).unwrap();
 }
 
-/// Change one file, durably.
 pub fn damage(disk: &Sim, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     changed(disk, path, change);
     disk.open(Path::new(path), Access::Write).unwrap().sync_data().unwrap();
@@ -77,7 +71,6 @@ pub fn settled() -> (Sim, Events) {
     (disk, all)
 }
 
-/// Remove a file, durably.
 fn gone(disk: &Sim, path: &str) {
     remove(disk, path);
     disk.sync_dir(Path::new(path).parent().unwrap()).unwrap();
@@ -91,7 +84,6 @@ fn last(disk: &Sim) -> u32 {
     *ids(disk).last().unwrap()
 }
 
-/// The last two pages of a segment by the manifest.
 fn last_pages(disk: &Sim, segment: u32) -> Range<u32> {
     let manifest = manifest(disk);
     let named = manifest["active_segments"].as_array().unwrap();
@@ -236,7 +228,6 @@ pub fn worlds() -> Vec<Damaged> {
     segments.chain(of_logs()).collect()
 }
 
-/// The stores with damage only in the write-ahead log.
 pub fn of_logs() -> Vec<Damaged> {
     let settled = LOGS.iter().chain(&LOST_LOGS).map(|case| made(settled, case));
     settled.chain(LOGS.iter().map(|case| made(world, case))).collect()
@@ -258,11 +249,8 @@ pub fn given(store: &EventStore) -> Outcome<Events> {
     }
 }
 
-/// A disk that a call of some work may leave.
 pub struct Left {
-    /// The number of the call.
     pub call: usize,
-    /// Whether the work was done.
     pub is_over: bool,
     /// How the process ended: by a kill or a power cut.
     pub ended: String,

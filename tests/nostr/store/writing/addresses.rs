@@ -1,7 +1,5 @@
 //! Addressable events: appends and openings after a kill find the current event of an address.
 
-use std::sync::atomic::Ordering;
-
 use crate::store::prelude::*;
 
 const KIND: u16 = 30_078;
@@ -52,7 +50,6 @@ fn many_addresses_take_few_reads_each() {
 
 type Tags = &'static [&'static [&'static str]];
 
-/// Every form of a `d` tag, and its address.
 const FORMS: [(Tags, &str); 9] = [
     (&[], ""),
     (&[&["d"]], ""),

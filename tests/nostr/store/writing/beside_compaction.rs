@@ -1,16 +1,11 @@
 //! Appends, changes of flags and closing during a compaction, and compactions that start by themselves.
 
-use std::time::{Duration, Instant};
-
 use crate::store::prelude::*;
-use crate::support::common::index_files::vouch_for;
 
-/// Compact, and do something once the first events are copied.
 fn compacted_beside(store: &EventStore, act: impl FnMut()) -> Vec<u32> {
     compacted_when(store, || true, act)
 }
 
-/// Compact, and do something after one portion of the moves.
 fn compacted_amid_moves(store: &EventStore, act: impl FnMut()) {
     compacted_when(store, || first_segment(store) > 0, act);
 }
@@ -51,13 +46,11 @@ fn has(store: EventStore, on: &Options, mut expected: Vec<Event>) {
     look(&open(on));
 }
 
-/// Everything except some events.
 fn without(events: Vec<Event>, gone: &[u32]) -> Vec<Event> {
     let gone: Vec<Id> = gone.iter().map(|&number| note(number).id).collect();
     events.into_iter().filter(|event| !gone.contains(&event.id)).collect()
 }
 
-/// The number of the oldest segment.
 fn first_segment(store: &EventStore) -> u32 {
     walked(store, Include::All)[0].location.segment
 }
@@ -242,7 +235,6 @@ fn compaction_by_itself_is_hourly_if_due() {
     has(compacts(&again, after).unwrap(), &on, notes(15..20));
 }
 
-/// The store, if a compaction by itself removes a segment.
 fn compacts(on: &Options, segment: u32) -> Option<EventStore> {
     let store = open(on);
     store.compact_in_time().unwrap();

@@ -43,9 +43,7 @@ struct World {
     disk: Sim,
     store: Option<EventStore>,
     events: Vec<Event>,
-    /// Whether an event expires.
     expires: bool,
-    /// Whether every segment has a count.
     is_sure: bool,
 }
 

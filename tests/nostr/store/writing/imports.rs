@@ -4,7 +4,6 @@ use std::io::BufReader;
 
 use crate::store::prelude::*;
 
-/// The error of an import, and its last progress report.
 fn torn(store: &EventStore, text: &[u8], options: &ImportOptions) -> (Error, ImportReport) {
     let mut last = options.after.clone();
     let mut tell = |report: &ImportReport| {

@@ -11,7 +11,6 @@ pub fn on(disk: &Sim) -> Options {
         .checkpoint_bytes(64 << 20)
 }
 
-/// Events of three pages, and the events left after some deletions.
 pub fn stored(disk: &Sim, count: u32, is_deleted: fn(usize) -> bool) -> (EventStore, Vec<Event>) {
     let store = open(&on(disk));
     let long = |number: u32| {

@@ -1,7 +1,5 @@
 //! The life of a store: create, append, find, replace, delete, compact, open again.
 
-use std::time::Duration;
-
 use crate::store::prelude::*;
 
 #[test]

@@ -1,6 +1,5 @@
 //! Work over all events reports its progress, whose error ends the work. Reindexing restores the index.
 
-use deedbook::Result;
 use deedbook::nostr::{Index, VerifyReport};
 
 use crate::store::disks;
@@ -19,7 +18,6 @@ fn come_to_their_end(reports: &[(u64, u64)], total: u64) {
     assert_eq!(reports.last(), Some(&(total, total)));
 }
 
-/// All live notes.
 fn asked(store: &EventStore) -> Vec<Event> {
     found(store, r##"{"#t": ["note"]}"##)
 }

@@ -1,10 +1,5 @@
 //! Events that are too old or too many, and the archive for the segments that a compaction replaces.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
-use deedbook::Retention;
-
 use crate::store::prelude::*;
 
 const NOW: u64 = 1_700_000_100;
@@ -20,7 +15,6 @@ fn younger_than(seconds: u64) -> Retention {
     Retention::new().age_max(Duration::from_secs(seconds))
 }
 
-/// A profile, a deletion request and a reaction, all from 1970.
 fn old_kinds() -> Vec<Event> {
     vec![event(9, 1, 0, &[], "profile"), event(9, 2, 5, &[], ""), event(9, 3, 7, &[], "+")]
 }
@@ -116,7 +110,6 @@ fn retention_by_consumers_is_refused() {
     refused(opened, ErrorKind::InvalidArgument, "has none");
 }
 
-/// The events in a copy of a segment.
 fn archived(segment: &[u8]) -> Vec<Event> {
     let (_, on) = memory_of(&[("/copy/data/segments/data.0.seg", segment)]);
     let store = on.open("/copy", Mode::Read).unwrap();
