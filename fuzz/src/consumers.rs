@@ -1,7 +1,7 @@
 //! Any lines as the consumers of a write-ahead log, with a right checksum: names that a caller could not
 //! give are damage, damage drops no record, and what is read is what is kept.
 
-use deedbook::{ErrorKind, Mode};
+use deedbook::{ErrorKind, Mode, Retention};
 
 use super::fenced::{Fenced, open_wal, payloads, sealed, write_wal};
 use super::kit::Input;
@@ -30,6 +30,8 @@ pub fn run(data: &[u8]) {
     let Ok(wal) = open_wal(&disk, Mode::Append) else { return };
     let set = wal.set_consumer("fuzz", wal.head().unwrap());
     assert_eq!(set.is_ok(), read.is_ok(), "{set:?}");
+    let retained = wal.retain(&Retention::new().consumed(true));
+    assert_eq!(retained.is_ok(), read.is_ok(), "{retained:?}");
     // Dropping heeds them, or refuses what it cannot read: only damage keeps all.
     let dropped = wal.truncate_before(wal.end().unwrap());
     let left = payloads(&wal);

@@ -60,20 +60,6 @@ fn a_racing_consumer_keeps_records_or_is_refused() {
     }
 }
 
-#[test]
-fn damaged_consumers_are_not_taken_for_none() {
-    let (dir, wal, lsns) = filled(&options());
-    wal.set_consumer("one", lsns[5]).unwrap();
-    let file = dir.path().join(".deedbook/consumers");
-    std::fs::write(&file, "one 2000\ncrc 00000000\n").unwrap();
-    assert_eq!(wal.truncate_before(lsns[20]).unwrap_err().kind(), ErrorKind::Corrupt);
-    let consumed = Retention::new().consumed(true);
-    assert_eq!(wal.retain(&consumed).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(wal.set_consumer("two", lsns[9]).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(wal.head().unwrap(), Lsn(0));
-    assert_eq!(wal.iter(..).unwrap().count(), 100);
-}
-
 /// A consumer stood at 3,600 when the log was truncated to 2,000. New records took bytes 2,000 to 5,600, and a
 /// truncation dropped records that the consumer had never seen.
 // Promise: wal-consumer.
