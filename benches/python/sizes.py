@@ -1,4 +1,4 @@
-"""Measure the appends of a Book beside LMDB's at four sizes, in C, Rust and Python, in one run.
+"""Measure the appends of a Book next to LMDB's at four sizes, in C, Rust and Python, in one run.
 
 Without options: some minutes and 2 GB of disk. Writes sizes.json and sizes.md.
 """

@@ -16,7 +16,7 @@ from deedbook import Book
 
 
 def to_book(place: str, event: bytes, batch: int) -> Callable[[int], object]:
-    """What appends a batch to a new book."""
+    """Create a book; the returned function appends a batch."""
     event = event[4:]  # The mug takes four bytes.
     if batch == 1:
         book = Book.create(place)
@@ -31,7 +31,7 @@ def to_book(place: str, event: bytes, batch: int) -> Callable[[int], object]:
 
 
 def to_lmdb(place: str, event: bytes, batch: int) -> Callable[[int], object]:
-    """What appends a batch to a new environment, in a transaction."""
+    """Create an environment; the returned function stores a batch in a transaction."""
     env = lmdb.open(place, map_size=64 << 30, max_dbs=2)
     stored = env.open_db(b"EVENTS", integerkey=True)
 

@@ -15,8 +15,8 @@ const SPARE_BYTES_MAX: usize = 32 << 20;
 /// An open log.
 pub struct Log {
     book: Book,
-    /// The memory of the last batch: the system gives memory of such a size anew only in zeroed
-    /// pages, which cost more than the rest of a save.
+    /// The memory of the last batch. New memory of such a size comes in zeroed pages, which cost
+    /// more than the rest of a save.
     spare: Mutex<Option<Batch<BookFormat>>>,
 }
 

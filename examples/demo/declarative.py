@@ -53,7 +53,7 @@ class Sent:
     bad: int = 0
     orders: dict[str, int] = field(default_factory=Counter)
     quarters: dict[str, int] = field(default_factory=Counter)
-    """The amounts by item, in quarters of the currency, so that sums are exact."""
+    """The amounts by item, in quarters of the currency: sums are exact."""
 
     def order(self, number: int, chance: random.Random) -> str:
         item, quarters = chance.choice(ITEMS), chance.randrange(1, 4000)
@@ -65,7 +65,7 @@ class Sent:
 
 
 def generate(folder: Path, orders: int, seed: int) -> Sent:
-    """Write the files, each complete when it appears under its name."""
+    """Write each file completely before its name appears."""
     chance, sent = random.Random(seed), Sent()
     folder.mkdir()
     for number in range(FILES):
@@ -114,7 +114,7 @@ def start(project: Path) -> subprocess.Popen[bytes]:
 
 
 def bronze(project: Path) -> Book:
-    """The log of the only source, for reading beside the pipeline."""
+    """The log of the only source, for reading next to the pipeline."""
     (log,) = (project / "bronze").iterdir()
     return Book.open(log)
 
