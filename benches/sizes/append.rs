@@ -2,8 +2,11 @@
 //! stable storage before the next. Prints the seconds and the seconds of processor time. `cargo bench -p deedbook
 //! --features lmdb --bench sizes -- STORE DIR BYTES BATCH EVENTS`
 
-#![allow(missing_docs, unsafe_code, clippy::unwrap_used, clippy::print_stdout)]
+#![allow(missing_docs, unsafe_code, clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::print_stdout)]
 
+// This bench uses its clock alone.
+#[allow(dead_code)]
 #[path = "../common/facts.rs"]
 mod facts;
 
