@@ -162,7 +162,7 @@ REFUSED = [
     ("consumers ledger", LOGS_ONLY),
     ("retain nostr --consumed", "this is for write-ahead logs and piers"),
     ("retain book --to 0", "holds a book"),
-    ("retain book --consumed", "holds a book"),
+    ("retain book --consumed", "this is for write-ahead logs, piers and Nostr event stores"),
     ("consumers book", "holds a book"),
     ("retain wal", "give --max-bytes"),
     ("retain wal --max-age 7y", "is not an age"),

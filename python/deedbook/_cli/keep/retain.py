@@ -23,7 +23,7 @@ from deedbook._cli.read.query import store_at
 from deedbook._cli.terminal.output import Output, table
 from deedbook._cli.terminal.progress import Progress
 from deedbook._formats import require
-from deedbook._formats.log import LogInfo
+from deedbook._formats.info import FormatInfo
 from deedbook._formats.nostr import NOSTR
 from deedbook._formats.pier import PIER
 from deedbook._formats.wal import WAL
@@ -225,7 +225,8 @@ def _roll(args: argparse.Namespace, out: Output, *, last: bool) -> None:
 
 def _retain(args: argparse.Namespace, out: Output) -> int:
     dry_run = args.dry_run
-    with _open_kept(args, "r" if dry_run else "a", _FORMATS) as log:
+    # Event stores went to `_hide`.
+    with _open_kept(args, "r" if dry_run else "a", (*_FORMATS, NOSTR)) as log:
         rules = {"max_bytes": args.max_bytes, "max_age": args.max_age, "consumed": args.consumed}
         if isinstance(log, Pier):
             return _tell_epochs(log, log.retain(**rules, dry_run=dry_run), args, out)
@@ -371,13 +372,14 @@ def _position(log: Wal | Pier, text: str) -> int:
 
 
 def _open_kept(
-    args: argparse.Namespace, mode: Literal["r", "a"], formats: Sequence[LogInfo[Any]]
+    args: argparse.Namespace, mode: Literal["r", "a"], formats: Sequence[FormatInfo]
 ) -> Wal | Pier:
     """The log, in one of the formats. A missing log is an error: dropping creates nothing."""
     found = require(args.path)
     if found.format not in formats or found.saved:
         saved = "the saved end of " if found.saved else ""
-        titles = " and ".join(f"{info.title}s" for info in formats)
+        *others, last = (f"{info.title}s" for info in formats)
+        titles = f"{', '.join(others)} and {last}" if others else last
         raise CliError(
             f"{args.command}: {args.path} holds {saved}a {found.format.title}, this is for {titles}"
         )
