@@ -2,8 +2,9 @@
 
 ``make bench-spark``, or ``python benches/python/spark_table.py [--quick] [--only read,stream]``:
 about fifteen minutes. Writes spark.json and spark.md, unless only some parts of the table run. Each
-part has its own session, on two cores. Two more parts write their own results, as soon as they are
-done: ``--only workers`` a cluster of confined workers (as root; spark-workers.json, .md and .svg),
+part has its own session, on two cores. Three more parts write their own results, as soon as they
+are done: ``--only pipeline`` the example pipeline next to Spark alone (spark-pipeline.json, .md),
+``--only workers`` a cluster of confined workers (as root; spark-workers.json, .md and .svg),
 ``--only sizes`` books of up to 10 GB and up to 10,000 logs (25 GB of disk; spark-sizes.json, .md
 and .svg).
 """
@@ -27,8 +28,8 @@ from run import RESULTS, RESULTS_HELP, command, completed, data_dir, write
 from spark_measure import Sizes
 
 TABLE = ("read", "tasks", "stream", "write", "jobs")
-SCALING = ("workers", "sizes")
-"""Only on request, because they need root, or disk."""
+SCALING = ("pipeline", "workers", "sizes")
+"""Only on request, with results of their own: they take long, need root, or disk."""
 PARTS = (*TABLE, *SCALING)
 
 
