@@ -225,9 +225,14 @@ fn insert(transaction: &Transaction<'_>, event: &Event) -> rusqlite::Result<()> 
         entry.execute(params![letter, value, created_at, number])?;
     }
     match *kind {
-        DELETION => delete(transaction, event),
+        DELETION if is_signed(event) => delete(transaction, event),
         _ => Ok(()),
     }
+}
+
+/// As in our store, a deletion request counts only with a true signature. Synthetic events have none.
+fn is_signed(event: &Event) -> bool {
+    nostr::event::Event::from_json(event.to_json()).is_ok_and(|event| event.verify_signature())
 }
 
 /// Carry out a deletion request, and record it for later events.
