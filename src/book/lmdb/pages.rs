@@ -71,7 +71,10 @@ impl Pages {
             );
             return Err(Error::new(ErrorKind::Corrupt, message).at(path));
         }
-        let newest = if second.transaction > first.transaction { second } else { first };
+        let (number, newest) = match second.transaction > first.transaction {
+            true => (1, second),
+            false => (0, first),
+        };
         let needed = newest.last_page.checked_add(1).and_then(|n| n.checked_mul(first.page_bytes));
         match needed {
             Some(needed) if needed <= file_bytes => {}
@@ -91,6 +94,16 @@ impl Pages {
         if transaction > TRANSACTION_MAX {
             let message = format!("transaction {transaction}, at most {TRANSACTION_MAX} expected");
             return Err(Error::new(ErrorKind::Corrupt, message).at(path));
+        }
+        // LMDB compares the numbers of both meta pages, and then reads the page of the number's last
+        // bit: a page that nobody checked.
+        if transaction % 2 != number {
+            let message = format!(
+                "transaction {transaction} in meta page {number}, expected in page {}",
+                transaction % 2
+            );
+            let error = Error::new(ErrorKind::Corrupt, message).at(path);
+            return Err(error.offset_at(number * page_bytes));
         }
         Ok(Self { file_bytes, transaction, page_bytes, last_page, free, main })
     }
