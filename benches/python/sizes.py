@@ -211,7 +211,6 @@ def main() -> None:
     machine, day = facts(place), occasion()
     try:
         programs = built(place)
-        machine["load_before"] = load()
         cases = [
             Case(size, batch, language, store)
             for size, batches in COUNTS.items()
