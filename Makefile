@@ -98,7 +98,7 @@ bench-relay: ## a relay over the event store and over nostr-lmdb, by nostr-bench
 	@scripts/env.sh bench
 	$(PY) benches/python/relay.py $(ARGS)
 
-bench-sizes: ## a Book beside LMDB from 256 bytes to 64 MiB, in C, Rust and Python: benches/results/sizes.md
+bench-sizes: ## a Book next to LMDB from 256 bytes to 64 MiB, in C, Rust and Python: benches/results/sizes.md
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
 	$(PY) benches/python/sizes.py $(ARGS)

@@ -37,6 +37,9 @@ COUNTS = {
 }
 """Events of each size, by how many make a batch."""
 SETTLE_BYTES = 128 << 20
+RENDERED = "json-render-diagnostics"
+LMDB = "lmdb-master-sys"
+"""The crate with LMDB's sources."""
 
 
 @dataclass
@@ -91,11 +94,6 @@ def built(place: Path) -> dict[str, list[str]]:
     subprocess.run(cc, check=True)
     python = [sys.executable, str(PROGRAMS / "append.py")]
     return {"C": [program], "Rust": [rust], "Python": python}
-
-
-RENDERED = "json-render-diagnostics"
-LMDB = "lmdb-master-sys"
-"""The crate with LMDB's sources."""
 
 
 def artifact(build: list[str], ending: str) -> str:
@@ -176,7 +174,7 @@ def markdown(cases: list[Case], given: argparse.Namespace, about: dict[str, Any]
     warning = ["**A quick run: too small to judge by.**", ""] if given.quick else []
     return "\n".join(
         [
-            "# A Book beside LMDB from 256 bytes to 64 MiB",
+            "# A Book next to LMDB from 256 bytes to 64 MiB",
             "",
             f"Made by `{run['command']}`{when(run)}: medians of {given.repetitions} repetitions"
             " in which all programs take turns in changing order; each batch is on stable storage"

@@ -47,6 +47,11 @@ what_is_saved_is_read(void)
   HOLDS(300 == read_all(log_u, 1, 300));
   HOLDS(c3y == save(log_u, 301, 1, 0));
   HOLDS(301 == read_all(log_u, 1, 301));
+  /* The second batch takes the memory of the first. */
+  HOLDS(c3y == save(log_u, 302, 50, 0));
+  HOLDS(c3y == save(log_u, 352, 3, 0));
+  check_bounds(log_u, 1, 354);
+  HOLDS(354 == read_all(log_u, 1, 354));
   u3_book_exit(log_u);
 }
 

@@ -85,7 +85,7 @@ def generate(folder: Path, orders: int, seed: int) -> Sent:
 
 
 def project(folder: Path, example: str, options: dict[str, str]) -> Path:
-    """A pipeline's folder with its project; ``options`` are those of the source's reader."""
+    """Make the folder of a pipeline and its project. The reader of the source gets ``options``."""
     shutil.copytree(PIPELINE / example, folder, dirs_exist_ok=True)
     settings = folder / "pipeline.json"
     found = json.loads(settings.read_text())
@@ -136,12 +136,13 @@ def run(project: Path, rows: int, killed_at: Sequence[float]) -> Iterator[int]:
                     yield found
                     break
                 time.sleep(0.2)
+            else:
+                if process.returncode != 0:
+                    code = process.returncode
+                    raise SystemExit(f"demo: the run ended with {code}; see {project}/run.log")
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-        if share is None and process.returncode != 0:
-            code = process.returncode
-            raise SystemExit(f"demo: the run ended with {code}; see {project}/run.log")
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def demo_of_orders(folder: Path, orders: int, seed: int) -> Iterator[int | Check
 
 
 def demo_of_events(folder: Path, source: Path) -> Iterator[int | Check]:
-    """As of orders; the store checks ids and signatures of the events."""
+    """The same for events; the store checks their ids and signatures."""
     folder.mkdir(parents=True)
     with EventStore.create(folder / "notes") as store:
         report = store.import_json(source)

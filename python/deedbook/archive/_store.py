@@ -282,7 +282,7 @@ def _waiting(call: Callable[[], _T]) -> _T:
 
 
 def _is_http_allowed(scheme: str) -> bool:
-    return os.environ.get(f"{_VARIABLES.get(scheme)}_ALLOW_HTTP", "").lower() in ("1", "true")
+    return os.environ.get(f"{_VARIABLES.get(scheme, '')}_ALLOW_HTTP", "").lower() in ("1", "true")
 
 
 def _reason(error: Exception, scheme: str) -> str:
@@ -294,7 +294,9 @@ def _reason(error: Exception, scheme: str) -> str:
     text = str(error)
     said = [match[1] for match in (_STATUS.search(text), _CODE.search(text)) if match]
     said += [
-        shown.format(_VARIABLES.get(scheme)) for phrase, shown in _PHRASES.items() if phrase in text
+        shown.format(_VARIABLES.get(scheme, ""))
+        for phrase, shown in _PHRASES.items()
+        if phrase in text
     ]
     kind = type(error).__name__
     return f"the store failed ({', '.join(dict.fromkeys(said)) or kind})"
