@@ -23,9 +23,9 @@ __all__ = ["JobFailedError", "clear", "in_utc", "session"]
 
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 # The last line of a traceback: an error, perhaps with its module, and the message. An error of the
-# JVM follows a colon, on the line after the Python call.
+# JVM follows a colon, on the line after the Python call. Sail puts words before a reader's error.
 _LAST_LINE = re.compile(
-    r"^(?:: )?(?:[A-Za-z_]\w*\.)*"
+    r"^(?:: |Python error: \[[^\]]*\] |External error: )?(?:[A-Za-z_]\w*\.)*"
     r"([A-Za-z_]\w*(?:Error|Exception|Interrupt)|(?<=\.)[A-Z]\w*(?=: ))"
     r"(?:: (?!Traceback \()(.+))?$",
     re.M,
@@ -107,10 +107,14 @@ def clear(error: BaseException) -> BaseException:
 
     `JobFailedError` if Spark itself failed; other errors stay unchanged.
     """
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    if not isinstance(error, PySparkException | Py4JError):
+    kinds: tuple[type[Exception], ...] = (PySparkException,)
+    with suppress(ImportError):  # a client of Spark Connect has no bridge to a JVM
+        from py4j.protocol import Py4JError
+
+        kinds += (Py4JError,)
+    if not isinstance(error, kinds):
         return error
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:

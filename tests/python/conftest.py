@@ -182,8 +182,15 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSender:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Any:
-    return local_session()
+def spark() -> Iterator[Any]:
+    """A session of Spark; with ``DEEDBOOK_ENGINE=sail`` a session of Sail."""
+    if os.environ.get("DEEDBOOK_ENGINE") != "sail":
+        yield local_session()
+        return
+    from deedbook.spark.jobs import sail_session
+
+    with sail_session() as session:
+        yield session
 
 
 @pytest.fixture

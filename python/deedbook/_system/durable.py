@@ -16,6 +16,7 @@ __all__ = [
     "Unnamed",
     "load_json",
     "store_json",
+    "store_text",
     "sync_file",
     "sync_folder",
     "sync_folders",
@@ -65,10 +66,15 @@ class Unnamed:
 
 def store_json(file: Path, value: Mapping[str, Any], mode: int = 0o666) -> None:
     """Replace a file by a new one with ``value`` as JSON, durable on return. Raises OSError."""
+    store_text(file, json.dumps(value), mode)
+
+
+def store_text(file: Path, text: str, mode: int = 0o666) -> None:
+    """Replace a file by a new one with ``text``, durable on return. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = unfinished(file)
     with Unnamed(create_new(new, mode), new) as written:
-        written.file.write(json.dumps(value).encode())
+        written.file.write(text.encode())
         written.name(file)
     sync_folder(file.parent)
 

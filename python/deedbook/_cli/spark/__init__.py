@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deedbook._cli.arguments import Commands, add_dry_run, add_json, add_quiet
-from deedbook._cli.failure import CliError
+from deedbook._cli.failure import CliError, exit_code
 from deedbook._cli.spark import compact as spark_compact
 from deedbook._cli.spark import export as spark_export
 from deedbook._cli.spark import import_ as spark_import
@@ -37,13 +39,16 @@ _JOBS: dict[str, Any] = {
     "compact": spark_compact,
     "verify": spark_verify,
 }
+_ON_SAIL: Final = ("export", "stats", "verify")
+_NEEDS: Final = {"spark": ("pyspark",), "sail": ("pysail", "pyspark")}
+"""The packages of an engine; both also need pyarrow and pandas."""
 
 
 def add_arguments(commands: Commands) -> None:
     """Add the command and its jobs."""
     parser = commands.add_parser(
         "spark",
-        help=f"run a job with Spark: {', '.join(_JOBS)}",
+        help=f"run a job with Spark or Sail: {', '.join(_JOBS)}",
         description="Process logs that are too large for one process. Every node must see sources "
         "and logs under the same paths, and have Deedbook, PySpark and pyarrow. Start a killed "
         "job again: the job continues the work, and appends nothing twice.",
@@ -56,6 +61,13 @@ def add_arguments(commands: Commands) -> None:
 def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -> Any:
     """The parser of a job, with the arguments of all jobs."""
     parser = jobs.add_parser(name, **texts)
+    if name in _ON_SAIL:
+        parser.add_argument(
+            "--engine",
+            choices=tuple(_NEEDS),
+            default="spark",
+            help="run on Spark (default), or on Sail, an engine without a JVM, on this machine",
+        )
     parser.add_argument(
         "--master",
         metavar="URL",
@@ -67,7 +79,7 @@ def _add_job(jobs: Commands, name: str, run: Callable[..., int], **texts: Any) -
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="set a configuration value of Spark; may be repeated",
+        help="set a configuration value of the engine; may be repeated",
     )
     add_dry_run(parser)
     add_json(parser)
@@ -96,17 +108,23 @@ def settings_of(command: str, given: list[str]) -> dict[str, str]:
 @contextmanager
 def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
     """The session of a job. The log of Spark is kept only if the job fails."""
+    engine = getattr(args, "engine", "spark")
     try:
-        from deedbook._spark_session import session
-
         # Spark asks for pandas where Arrow batches go through a function.
-        for name in ("pyspark", "pyarrow", "pandas"):
+        for name in (*_NEEDS[engine], "pyarrow", "pandas"):
             importlib.import_module(name)
+        from deedbook._spark_session import session
     except ImportError as error:
+        needs = ", ".join(_NEEDS[engine])
         raise CliError(
-            f"spark needs pyspark, pyarrow and pandas: pip install 'deedbook[spark]' ({error})"
+            f"{engine} needs {needs}, pyarrow and pandas: pip install 'deedbook[{engine}]'"
+            f" ({error})"
         ) from error
     settings = settings_of(f"spark {args.job}", args.conf)
+    if engine == "sail":
+        with _sail(args, settings) as begun_on_sail:
+            yield begun_on_sail
+        return
     fd, name = tempfile.mkstemp(prefix=f"deedbook-spark-{args.job}-", suffix=".log")
     os.close(fd)
     log = Path(name)
@@ -126,6 +144,35 @@ def _session(args: argparse.Namespace) -> Iterator[SparkSession]:
     finally:
         if not is_named:
             log.unlink(missing_ok=True)
+
+
+@contextmanager
+def _sail(args: argparse.Namespace, settings: dict[str, str]) -> Iterator[SparkSession]:
+    from deedbook._spark_session import JobFailedError, clear
+    from deedbook.spark.jobs import sail_session
+
+    command = f"spark {args.job}"
+    if args.master is not None:
+        raise CliError(f"{command}: --master {args.master} is for Spark; Sail runs here")
+    try:
+        with sail_session(settings) as begun:
+            yield begun
+    except BaseException as error:
+        shown = clear(error)
+        if isinstance(shown, JobFailedError):
+            shown = CliError(f"{command}: {shown}")
+        # Other tasks may still run in this process, and Python's own end would wait for them.
+        atexit.register(_end, exit_code(shown))
+        if shown is error:
+            raise
+        raise shown from error
+
+
+def _end(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def shown_error(command: str, error: Exception, log: Path) -> BaseException:

@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -87,9 +88,10 @@ def input_paths(options: Mapping[str, str]) -> list[str]:
             )
         paths.extend(listed)
     if not paths:
+        of_sail = " Sail leaves out a list of paths: use a glob." if "pysail" in sys.modules else ""
         raise InvalidArgumentError(
             "option path is missing; allowed: a log, a directory of logs, or a glob of them,"
-            f" as in .load(path). CREATE TABLE ... USING deedbook {NO_TABLE}"
+            f" as in .load(path).{of_sail} CREATE TABLE ... USING deedbook {NO_TABLE}"
         )
     return paths
 

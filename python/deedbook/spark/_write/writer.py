@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from deedbook import Error, InvalidArgumentError, LockedError, MissingError
+from deedbook import Error, InvalidArgumentError, LockedError, MissingError, UnsupportedError
 from deedbook import _jobs as jobs
 from deedbook._system.regular import parse_json, read_small
 from deedbook.jobs import Committed, StagedPart
@@ -57,6 +57,11 @@ def make_writer(
     if overwrite:
         raise InvalidArgumentError(
             "mode overwrite: a log is only appended to; use mode append, or write to a new path"
+        )
+    if not isinstance(schema, StructType) and "checkpointlocation" in map(str.lower, options):
+        raise UnsupportedError(  # Sail makes no difference between a stream's batches and others
+            "option checkpointLocation: Sail gives a stream's batches no numbers, so the log would"
+            " get a repeated batch twice; run the stream on Spark"
         )
     target = _target(options, as_struct(schema))
     if (target.options.txn_app_id is None) != (target.options.txn_version is None):

@@ -1,4 +1,4 @@
-"""Jobs that Spark distributes: what `deedbook spark` runs.
+"""Jobs that Spark, or Sail, distributes: what `deedbook spark` runs.
 
 Each is a function of a session. Run again after a kill, it goes on where it was.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from deedbook._spark_session import JobFailedError
 from deedbook.spark.jobs._compact import CompactedLog, CompactReport, compact
+from deedbook.spark.jobs._engine.sail import sail_session
 from deedbook.spark.jobs._export import ExportReport, export
 from deedbook.spark.jobs._input.import_ import EventImportReport, import_events
 from deedbook.spark.jobs._input.ingest import IngestReport, ingest
@@ -41,6 +42,7 @@ __all__ = [
     "is_lmdb_pier",
     "migrate",
     "migrate_pier",
+    "sail_session",
     "stats",
     "verify",
 ]

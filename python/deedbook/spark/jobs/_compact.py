@@ -23,8 +23,8 @@ from deedbook.spark._options.paths import local_path
 from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._copies import COPIES, first_of
+from deedbook.spark.jobs._engine.run import Tell, runs_on, watch
 from deedbook.spark.jobs._input.ingest import Counted
-from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ class CompactReport:
         return asdict(self)
 
 
-@beside_the_driver
+@runs_on("spark")
 def compact(
     spark: SparkSession,
     sources: Sequence[str | os.PathLike[str]],

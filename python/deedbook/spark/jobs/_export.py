@@ -13,9 +13,12 @@ from deedbook import InvalidArgumentError
 from deedbook._spark_session import in_utc
 from deedbook._system.lock import alone
 from deedbook.spark._options.paths import local_path
+from deedbook.spark.jobs._engine.run import Tell, runs_on
+from deedbook.spark.jobs._engine.sail import is_sail
+from deedbook.spark.jobs._engine.tasks import functions_of
+from deedbook.spark.jobs._input.batches import Batches
 from deedbook.spark.jobs._input.ingest import BATCH_BYTES, Counted
 from deedbook.spark.jobs._input.stream import Checkpoint, Ended, options_of_logs, run_stream
-from deedbook.spark.jobs._run import Tell, beside_the_driver
 from deedbook.spark.jobs._tables import TableKind, table
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ class ExportReport:
         return {**asdict(self), "columns": list(self.columns)}
 
 
-@beside_the_driver
+@runs_on("spark", "sail")
 def export(
     spark: SparkSession,
     source: str | os.PathLike[str],
@@ -96,21 +99,31 @@ def export(
     lock = alone(_work(path, known.app) / "lock", f"exports {given} to {path}")
     with nullcontext() if dry_run else lock:
         known.check(target.committed())
-        reader = spark.readStream.format("deedbook").options(**of_logs)
         if columns:
-            reader = reader.option("columns", ",".join(columns))
-        rows = reader.load(given)
+            of_logs["columns"] = ",".join(columns)
+        batches = None
+        if is_sail(spark):
+            batches = Batches(
+                spark, {"path": given, **{name: str(of) for name, of in of_logs.items()}}
+            )
+            rows = batches.none()
+        else:
+            rows = spark.readStream.format("deedbook").options(**of_logs).load(given)
         with in_utc(spark):
-            for name, expression in made:
-                rows = _with_column(rows, name, expression)
+            rows = _with_columns(rows, made)
         target.check(rows.schema)
         counted = Counted(spark)
 
         def write(frame: DataFrame, query: str, batch: int) -> None:
             target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
 
+        def write_made(frame: DataFrame, query: str, batch: int) -> None:
+            write(_with_columns(frame, made), query, batch)
+
         ended = Ended(0, 0.0)
-        if not dry_run:
+        if batches is not None and not dry_run:
+            ended = batches.run("export", known, write_made, counted.look, progress)
+        elif not dry_run:
             ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
     return ExportReport(
         given,
@@ -138,9 +151,14 @@ def _partition(text: str) -> tuple[str, str | None]:
     return name.strip(), expression.strip() if is_made else None
 
 
+def _with_columns(rows: DataFrame, made: Sequence[tuple[str, str | None]]) -> DataFrame:
+    for name, expression in made:
+        rows = _with_column(rows, name, expression)
+    return rows
+
+
 def _with_column(rows: DataFrame, name: str, expression: str | None) -> DataFrame:
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F
+    from pyspark.errors import PySparkException
 
     if expression is None:
         if name not in rows.columns:
@@ -149,7 +167,9 @@ def _with_column(rows: DataFrame, name: str, expression: str | None) -> DataFram
             )
         return rows
     try:
-        return rows.withColumn(name, F.expr(expression))
-    except AnalysisException as error:
+        rows = rows.withColumn(name, functions_of(rows.sparkSession).expr(expression))
+        _ = rows.schema  # Sail looks at the expression only now
+    except PySparkException as error:
         first = str(error).splitlines()[0]
         raise InvalidArgumentError(f"partition by {name}={expression}: {first}") from error
+    return rows

@@ -18,9 +18,9 @@ from deedbook.spark._options.paths import local_path
 from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._worker import settle
 from deedbook.spark._write.sinks import SINKS
+from deedbook.spark.jobs._engine.run import Tell, runs_on, watch
 from deedbook.spark.jobs._input.ingest import BATCH_BYTES, IngestReport, append_all
 from deedbook.spark.jobs._migrate_pier import is_lmdb_pier
-from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ class MigrateReport:
         return asdict(self)
 
 
-@beside_the_driver
+@runs_on("spark")
 def migrate(
     spark: SparkSession,
     source: str | os.PathLike[str],

@@ -19,7 +19,7 @@ from deedbook._system.regular import is_file, is_folder
 from deedbook.reports import LmdbMigration
 from deedbook.spark._options.paths import local_path
 from deedbook.spark._worker import settle
-from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
+from deedbook.spark.jobs._engine.run import Tell, runs_on, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,7 @@ def is_lmdb_pier(path: str | os.PathLike[str]) -> bool:
     return any(not (log / f"0i{epoch}" / "book.log").exists() for epoch in epochs)
 
 
-@beside_the_driver
+@runs_on("spark")
 def migrate_pier(
     spark: SparkSession,
     source: str | os.PathLike[str],

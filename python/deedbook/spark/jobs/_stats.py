@@ -14,8 +14,9 @@ from deedbook.spark._options.options import parse
 from deedbook.spark._options.paths import local_path
 from deedbook.spark._read.detect import detect_logs
 from deedbook.spark._worker import settle
+from deedbook.spark.jobs._engine.run import Tell, runs_on, watch
+from deedbook.spark.jobs._engine.tasks import functions_of
 from deedbook.spark.jobs._input.ingest import Counted
-from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
 from deedbook.spark.jobs._verify import bytes_of_files
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class StatsReport:
         return asdict(self)
 
 
-@beside_the_driver
+@runs_on("spark", "sail")
 def stats(
     spark: SparkSession,
     *paths: str | os.PathLike[str],
@@ -154,8 +155,7 @@ def stats(
 def _collected(
     tallies: DataFrame, top: int, has_events: bool
 ) -> tuple[list[Any], dict[str, dict[str, int]]]:
-    from pyspark.sql import functions as F
-
+    F = functions_of(tallies.sparkSession)
     merged = tallies.groupBy("what", "key").agg(
         F.sum("records").alias("records"),
         F.sum("bytes").alias("bytes"),

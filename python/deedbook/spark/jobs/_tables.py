@@ -25,6 +25,7 @@ from deedbook._spark_session import in_utc
 from deedbook._system.durable import load_json, store_json, sync_file, sync_folders
 from deedbook._system.lock import alone
 from deedbook._system.regular import below, is_file
+from deedbook.spark.jobs._engine.sail import is_sail
 from deedbook.spark.jobs._shape import Shape
 
 if TYPE_CHECKING:
@@ -97,14 +98,15 @@ class Table(ABC):
         rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         writer = rows.write.mode("overwrite").partitionBy(*self.partition_by)
         with in_utc(rows.sparkSession):  # the names of folders say times, and no time zone
-            writer.parquet(f"file://{staged}")
+            # Spark takes the path as it is; Sail decodes it.
+            writer.parquet(staged.as_uri() if is_sail(rows.sparkSession) else f"file://{staged}")
         files = sorted(file for file in staged.rglob("*.parquet") if file.name[0] not in "._")
         named = []
         for number, file in enumerate(files):
             sync_file(file)
             name = f"part-{query[:8]}-{batch:06}-{number:04}.parquet"
             place = file.relative_to(staged)
-            named.append((str(place), str(place.parent / name)))
+            named.append((str(place), _in_table(place.parent, name)))
         sync_folders(self.work, files)
         return named
 
@@ -348,6 +350,12 @@ def _delta() -> Any:
             "Delta tables need deltalake: pip install 'deedbook[delta]'"
         ) from error
     return deltalake.DeltaTable
+
+
+def _in_table(folder: Path, name: str) -> str:
+    """The name of a staged file in a table. For a missing value, Sail's folder has none."""
+    parts = [part if part.partition("=")[2] else f"{part}{_NULL}" for part in folder.parts]
+    return str(Path(*parts, name))
 
 
 def _partition_values(name: str) -> dict[str, str | None]:

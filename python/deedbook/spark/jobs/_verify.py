@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +35,8 @@ from deedbook.spark._options.options import ReadOptions
 from deedbook.spark._options.paths import Look, find_logs, local_path
 from deedbook.spark._worker import settle
 from deedbook.spark.jobs._checks import Check, Found, Level, Target, first_round, joined, run
-from deedbook.spark.jobs._run import Tell, beside_the_driver, watch
+from deedbook.spark.jobs._engine.run import Tell, runs_on, watch
+from deedbook.spark.jobs._engine.tasks import cores_of, counter_of, spread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ class Verified:
         return self.error is None and self.outcome.ok
 
 
-@beside_the_driver
+@runs_on("spark", "sail")
 def verify(
     spark: SparkSession,
     *paths: str | os.PathLike[str],
@@ -103,20 +104,20 @@ def verify(
     if check not in ("none", "id", "signature"):
         raise InvalidArgumentError(f'check "{check}", must be one of "none", "id", "signature"')
     logs = [log for path in paths for log in _logs_at(os.fspath(path))]
-    cores = spark.sparkContext.defaultParallelism
+    cores = cores_of(spark)
     _cut(logs, part_bytes, cores)
     if dry_run:
         return [log.planned() for log in logs]
     targets = [target for log in logs for target in log.targets]
     first = [first_round(number, target, check) for number, target in enumerate(targets)]
-    counted = spark.sparkContext.accumulator(0)
+    counted = counter_of(spark)
     total = sum(one.bytes for checks in first for one in checks)
 
-    def spread(checks: Sequence[Check]) -> Iterator[Found]:
+    def share(checks: Sequence[Check]) -> Iterator[Found]:
         return _spread(spark, checks, part_bytes, counted)
 
     def work() -> list[Any]:
-        return _reports(targets, first, check, spread)
+        return _reports(targets, first, check, share)
 
     def look() -> tuple[int, int | None, str]:
         return min(int(counted.value), total), total, ""
@@ -129,10 +130,10 @@ def _reports(
     targets: Sequence[Target],
     first: Sequence[Sequence[Check]],
     level: Level,
-    spread: Callable[[Sequence[Check]], Iterator[Found]],
+    share: Callable[[Sequence[Check]], Iterator[Found]],
 ) -> list[Any]:
     """The report of each target, or the exception instead of it."""
-    found = spread([check for checks in first for check in checks])
+    found = share([check for checks in first for check in checks])
     reports: list[Any] = []
     for number, (target, checks) in enumerate(zip(targets, first, strict=True)):
         of_target = [next(found) for _ in checks]
@@ -141,7 +142,7 @@ def _reports(
         except (Error, OSError) as error:
             reports.append(error)
     again = [report for report in reports if isinstance(report, Check)]
-    for one in spread(again):
+    for one in share(again):
         reports[one.target] = one.report if one.error is None else one.error
     return reports
 
@@ -152,15 +153,14 @@ def _spread(
     """The results of the checks, in order; packed into tasks of about ``part_bytes``."""
     if not checks:
         return iter(())
-    cores = spark.sparkContext.defaultParallelism
+    cores = cores_of(spark)
     total = sum(check.bytes for check in checks)
     part_bytes = _task_bytes(total, part_bytes, cores)
     tasks = group(checks, part_bytes, LOG_COST_BYTES, lambda check: (check.path, check.bytes))
-    do = functools.partial(_task, count=counted.add)
-    return iter(spark.sparkContext.parallelize(tasks, len(tasks)).mapPartitions(do).collect())
+    return spread(spark, tasks, functools.partial(_task, count=counted.add))
 
 
-def _task(tasks: Iterator[list[Check]], count: Callable[[int], object]) -> Iterator[Found]:
+def _task(tasks: Iterable[list[Check]], count: Callable[[int], object]) -> Iterator[Found]:
     settle()
     for checks in tasks:
         yield from run(checks, count)

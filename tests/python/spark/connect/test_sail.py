@@ -1,38 +1,40 @@
-"""Sail, an engine without a JVM, reads the rows of a log, writes rows, and has the same errors."""
+"""Sail, an engine without a JVM: its own session, order of partitions and limits.
 
+With ``DEEDBOOK_ENGINE=sail`` most tests next to these also run on Sail: ../conftest.py.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 import deedbook
-from deedbook import Book, EventStore, Wal
+from deedbook import Book, EventStore, UnsupportedError, Wal
 from log_bytes import flip
 from logs import append_to, make_logs
 from object_store import BUCKET, serving
-from spark_session import load, write
+from spark_session import forget_end, load, local_session, write
 
-server = pytest.importorskip(
-    "pysail.spark", reason="pysail is not installed: scripts/spark.sh has it"
-)
+pytest.importorskip("pysail", reason="pysail is not installed: scripts/spark.sh has it")
+
+import pyarrow.parquet as pq
+
+from deedbook.spark import jobs
 
 RECORDS = [b"record %d" % number for number in range(300)]
 
 
 @pytest.fixture(scope="module")
 def sail() -> Iterator[Any]:
-    from pyspark.sql.connect.session import SparkSession
-
-    running = server.SparkConnectServer(port=0)
-    running.start(background=True)
-    try:
-        _, port = running.listening_address
-        session = SparkSession.builder.remote(f"sc://localhost:{port}").create()
+    with jobs.sail_session() as session:
         yield session
-        session.stop()
-    finally:
-        running.stop()
 
 
 def test_each_format_is_found_and_read(sail: Any, tmp_path: Path) -> None:
@@ -49,29 +51,6 @@ def test_each_format_is_found_and_read(sail: Any, tmp_path: Path) -> None:
         rows = load(sail, tmp_path / "nostr").collect()
         found = {bytes(row.id).hex(): (row.content, row.created_at.timestamp()) for row in rows}
         assert found == {one.id: (one.content, one.created_at) for one in store}
-
-
-def test_sail_reads_same_rows_with_splits_and_sql(sail: Any, tmp_path: Path) -> None:
-    append_to("book", tmp_path / "book", [b"x" * 100] * 5000)
-    frame = load(sail, tmp_path / "book", "event bigint", start=10, end=4000, splitSize="64k")
-    assert sorted(row.event for row in frame.collect()) == list(range(10, 4000))
-    sail.sql(f"CREATE TEMPORARY VIEW deeds USING deedbook OPTIONS (path '{tmp_path}/book')")
-    (found,) = sail.sql("SELECT count(*), max(event) FROM deeds WHERE event > 100").collect()
-    assert tuple(found) == (4900, 5000)
-
-
-def test_errors_name_the_place_as_on_spark(sail: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="MissingError"):
-        load(sail, tmp_path / "nothing").collect()
-    append_to("book", tmp_path / "book", RECORDS)
-    with pytest.raises(Exception, match="unknown option startt"):
-        load(sail, tmp_path / "book", startt=1).collect()
-    flip(tmp_path / "book" / "book.log", 2000)
-    with pytest.raises(Exception, match=r"book\.log: byte 1986"):
-        load(sail, tmp_path / "book").collect()
-    rows = load(sail, tmp_path / "book", mode="PERMISSIVE").collect()
-    assert [row.event for row in rows if row._corrupt_record is not None] == [61]
-    assert len(rows) == 300
 
 
 @pytest.fixture(params=["file", "s3"])
@@ -133,24 +112,6 @@ def test_sail_writes_partitions_in_their_order(sail: Any, log: str, tmp_path: Pa
     assert not list((tmp_path / "log").glob(".deedbook/staged/*"))
 
 
-def test_sail_appends_a_transaction_once(sail: Any, tmp_path: Path) -> None:
-    options = {"log": "book", "txnAppId": "etl"}
-    for version in (1, 1, 2):
-        write(numbered(sail, 10).repartition(2), tmp_path / "log", txnVersion=version, **options)
-    with Book.open(tmp_path / "log") as book:
-        assert len(book) == 20
-
-
-def test_a_failed_write_on_sail_appends_nothing(sail: Any, tmp_path: Path) -> None:
-    Book.create(tmp_path / "book").close()
-    bad = numbered(sail, 100).selectExpr("IF(payload = X'3939', NULL, payload) AS payload")
-    with pytest.raises(Exception, match="null"):
-        write(bad.repartition(2), tmp_path / "book")
-    with Book.open(tmp_path / "book") as book:
-        assert len(book) == 0
-    assert not list((tmp_path / "book" / ".deedbook" / "staged").glob("*"))
-
-
 def test_sail_writes_all_rows_or_none(sail: Any, tmp_path: Path) -> None:
     """Sail 0.7 takes the partitions of some DataFrames for one, and then stops the write itself."""
     for at, rows in enumerate((1, 9, 100_000)):
@@ -166,3 +127,90 @@ def test_sail_writes_all_rows_or_none(sail: Any, tmp_path: Path) -> None:
                 expected = 0
             with Book.open(path) as book:
                 assert len(book) == expected
+
+
+def test_a_stream_on_sail_is_refused(sail: Any, tmp_path: Path) -> None:
+    """Sail hands a sink the batches of a stream as writes without a number."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "lines").write_text("a\nb\n")
+    lines = sail.readStream.format("text").load((tmp_path / "in").as_uri())
+    rows = lines.selectExpr("cast(value AS binary) AS payload")
+    writer = rows.writeStream.format("deedbook").options(log="book", path=str(tmp_path / "log"))
+    with pytest.raises(Exception, match="run the stream on Spark"):
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize("first", ["spark", "sail"])
+def test_an_export_goes_on_with_the_other_engine(sail: Any, tmp_path: Path, first: str) -> None:
+    """Also a batch that the first engine planned, and did not write."""
+    engines = {"spark": local_session(), "sail": sail}
+    one, other = engines.pop(first), *engines.values()
+    for count, session in enumerate((one, other, one)):
+        append_to("book", tmp_path / "log", [b"%d" % count] * 1000)
+        report = jobs.export(session, tmp_path / "log", tmp_path / "table", batch_bytes=16 << 10)
+        assert report.rows == 1000 and report.batches > 1
+        if session is one:
+            forget_end(Path(report.checkpoint), report.last_batch or 0)
+    assert jobs.export(other, tmp_path / "log", tmp_path / "table").batches == 1
+    rows = pq.read_table(tmp_path / "table").sort_by("event")
+    assert rows["event"].to_pylist() == list(range(1, 3001))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_partitions_have_any_name_and_value(sail: Any, tmp_path: Path, kind: Any) -> None:
+    home = tmp_path / ("a b" if kind == "delta" else "a b%20ü")  # delta-rs decodes a path twice
+    home.mkdir()
+    append_to("book", home / "log", RECORDS)
+    part = "p=CASE event % 4 WHEN 1 THEN 'a/b %' WHEN 2 THEN 'x=' WHEN 3 THEN 'ü' END"
+    report = jobs.export(sail, home / "log", home / "table", kind=kind, partition_by=[part])
+    assert report.rows == 300
+    found = {file.parent.name: pq.read_metadata(file).num_rows for file in home.rglob("*.parquet")}
+    assert {unquote(name): rows for name, rows in found.items()} == {
+        "p=__HIVE_DEFAULT_PARTITION__": 75,
+        "p=a/b %": 75,
+        "p=x=": 75,
+        "p=ü": 75,
+    }
+
+
+def test_commands_on_sail_answer_as_without(sail: Any, tmp_path: Path) -> None:
+    make_logs(tmp_path, RECORDS)
+    flip(tmp_path / "wal" / f"{0:020}.wal", 2000)
+
+    def ran(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "deedbook", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+    paths = [tmp_path / name for name in ("book", "wal", "ledger", "nostr")]
+    alone = ran("verify", "--json", *paths)
+    shared = ran("spark", "verify", "--engine", "sail", "--json", *paths)
+    assert (shared.stdout, shared.returncode) == (alone.stdout, alone.returncode) != ("", 0)
+    stats = ran("spark", "stats", "--engine", "sail", "--json", paths[0])
+    assert json.loads(stats.stdout)["records"] == 300 and stats.stderr == ""
+    refused = ran("spark", "verify", "--engine", "sail", "--master", "local[2]", paths[0])
+    assert refused.returncode == 2 and "is for Spark; Sail runs here" in refused.stderr
+    with pytest.raises(UnsupportedError, match="the job 'ingest' needs Spark, not Sail"):
+        jobs.ingest(sail, paths[0], tmp_path / "copy", format="book")
+
+
+def test_an_interrupted_export_ends_at_once(tmp_path: Path) -> None:
+    """Tasks of Sail are threads of the command, and some still run when it ends."""
+    append_to("book", tmp_path / "log", [b"x" * 100] * 200_000)
+    command = [sys.executable, "-m", "deedbook", "spark", "export", "--engine", "sail"]
+    command += ["--batch-size", "1m", str(tmp_path / "log"), str(tmp_path / "table")]
+
+    def files() -> int:
+        return sum(1 for _ in tmp_path.rglob("part-*.parquet"))
+
+    for _ in range(4):
+        before = files()
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            while files() == before and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=20)[1]
+        assert process.returncode == 130 and said.endswith("deedbook: interrupted\n"), said
+    assert subprocess.run(command, check=False, timeout=200).returncode == 0
+    rows = pq.read_table(tmp_path / "table", columns=["event"])["event"].to_pylist()
+    assert sorted(rows) == list(range(1, 200_001))

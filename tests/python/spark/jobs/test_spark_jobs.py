@@ -20,7 +20,7 @@ from deedbook._spark_session import clear
 from deedbook._system.durable import unfinished
 from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
 from deedbook.spark.jobs._copies import COPIES
-from deedbook.spark.jobs._run import watch
+from deedbook.spark.jobs._engine.run import watch
 from log_bytes import flip
 from logs import append_to, make_epochs
 from nostr_events import events, made

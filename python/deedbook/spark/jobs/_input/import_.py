@@ -18,11 +18,11 @@ from deedbook.jobs import parse_events
 from deedbook.spark._options.paths import local_path
 from deedbook.spark._write.sinks import SINKS
 from deedbook.spark._write.writer import BatchWriter, Message
+from deedbook.spark.jobs._engine.run import Tell, runs_on
 from deedbook.spark.jobs._input.aside import Aside
 from deedbook.spark.jobs._input.ingest import BATCH_BYTES, Counted, OnBatch, kind_of
 from deedbook.spark.jobs._input.lines import lines
 from deedbook.spark.jobs._input.stream import Destination, run_stream
-from deedbook.spark.jobs._run import Tell, beside_the_driver
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +78,7 @@ class EventImportReport:
         return {**asdict(self), "passed_over": self.passed_over}
 
 
-@beside_the_driver
+@runs_on("spark")
 def import_events(
     spark: SparkSession,
     source: str | os.PathLike[str],

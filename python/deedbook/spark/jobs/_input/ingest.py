@@ -14,10 +14,11 @@ from deedbook._show.json import why_not_json
 from deedbook._system.sidecar import SIDECAR
 from deedbook.spark._options.paths import local_path
 from deedbook.spark._write.sinks import SINKS
+from deedbook.spark.jobs._engine.run import Tell, runs_on
+from deedbook.spark.jobs._engine.tasks import counter_of
 from deedbook.spark.jobs._input.aside import Aside, Check
 from deedbook.spark.jobs._input.lines import lines, stream_of
 from deedbook.spark.jobs._input.stream import Destination, Ended, options_of_logs, run_stream
-from deedbook.spark.jobs._run import Tell, beside_the_driver
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +78,7 @@ class IngestReport:
         return asdict(self)
 
 
-@beside_the_driver
+@runs_on("spark")
 def ingest(
     spark: SparkSession,
     source: str | os.PathLike[str],
@@ -217,8 +218,8 @@ class Counted:
     """The counts of tasks so far. A repeated task counts again."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.bytes = spark.sparkContext.accumulator(0)
-        self.totals = (spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(0))
+        self.bytes = counter_of(spark)
+        self.totals = (counter_of(spark), counter_of(spark))
 
     @property
     def rows(self) -> int:

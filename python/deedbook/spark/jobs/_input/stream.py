@@ -23,7 +23,7 @@ from deedbook.spark._options.paths import local_path
 from deedbook.spark._write.checkpoint import files_of_batch, sync_checkpoint
 from deedbook.spark._write.sinks import CREATED, SINKS
 from deedbook.spark._write.writer import BatchWriter, Message, make_own_writer
-from deedbook.spark.jobs._run import Tell, watch
+from deedbook.spark.jobs._engine.run import Tell, watch
 
 if TYPE_CHECKING:
     import pyarrow as pa
