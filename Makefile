@@ -32,7 +32,7 @@ export PYO3_PYTHON           := $(abspath $(PY))
 RUST_TESTS = --workspace --exclude deedbook-python --all-features --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all times spark check bench bench-archive bench-migrate bench-nostr bench-relay bench-since bench-sizes bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
+.PHONY: help demo test test-all times spark check bench bench-archive bench-engines bench-migrate bench-nostr bench-relay bench-since bench-sizes bench-spark trust models interop relay cargo-mutants stories house public-api fuzz power docs lock release-check clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -102,6 +102,12 @@ bench-sizes: ## a Book next to LMDB from 256 bytes to 64 MiB, in C, Rust and Pyt
 	@scripts/need.sh rust python
 	@scripts/env.sh bench
 	$(PY) benches/python/sizes.py $(ARGS)
+
+bench-engines: ## reads and jobs on Sail next to Spark, by CPU time: benches/results/engines.md
+	@scripts/need.sh rust python java
+	@scripts/env.sh bench
+	@PYTHON=$(PY) scripts/spark.sh make sail
+	target/spark/sail/bin/python benches/python/engines.py $(ARGS)
 
 bench-migrate: ## LMDB to books and back, conversions, slots beside packed: benches/results/migrate.md
 	@scripts/need.sh rust python

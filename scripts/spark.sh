@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs the Spark tests of the tier (DEEDBOOK_TIER) on the lowest PySpark and PyArrow that pyproject.toml
-# promises and on the newest, and reads on Sail, each in an environment of its own below target/spark.
+# promises and on the newest, and their batch half on Sail, each in an environment of its own below
+# target/spark.
 # Needs the wheel of scripts/env.sh test. Usage: scripts/spark.sh [lowest|newest|sail] [pytest option...]
+# `scripts/spark.sh make sail` only makes the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,9 +29,8 @@ requirements() {
     esac
 }
 
-run() {
+make_environment() {
     local venv=target/spark/$1 which=$1
-    shift
     # Of another interpreter than the wheel it would be of no use: it is replaced, as scripts/env.sh does.
     if [ ! -f "$venv/.interpreter" ] || [ "$(cat "$venv/.interpreter")" != "$interpreter" ]; then
         rm -rf "$venv"
@@ -45,8 +46,17 @@ run() {
         "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl
     "$venv/bin/python" -c 'import pyarrow, pyspark, sys
 print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python", sys.version.split()[0])'
+}
+
+run() {
+    local venv=target/spark/$1 which=$1
+    make_environment "$1"
+    shift
     if [ "$which" = sail ]; then
         "$venv/bin/python" -m pytest tests/python/spark/connect/test_sail.py "$@"
+        DEEDBOOK_ENGINE=sail "$venv/bin/python" -m pytest tests/python/spark/read \
+            tests/python/spark/write tests/python/spark/jobs/test_spark_{export,verify}.py \
+            tests/python/spark/jobs/test_spark_jobs.py -k 'not test_spark_jobs or stats' "$@"
         return
     fi
     # Of the pipeline its streaming form.
@@ -56,6 +66,7 @@ print(f"== PySpark {pyspark.__version__}, PyArrow {pyarrow.__version__}, Python"
 
 case ${1-} in
 lowest | newest | sail) run "$@" ;;
+make) make_environment "$2" ;;
 *)
     run lowest "$@"
     run newest "$@"
