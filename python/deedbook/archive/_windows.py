@@ -6,13 +6,16 @@ judge, and a long archive needs the space of three windows: two come during the 
 
 from __future__ import annotations
 
+import atexit
+import os
 import shutil
 import tempfile
+import threading
 import weakref
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -29,12 +32,39 @@ WINDOW_BYTES: Final = 16 << 20
 """Bytes of a WAL in one window, about."""
 
 
+_LOCK: Final = threading.Lock()
+_folders: set[str] = set()
+_ended = False
+
+
+@atexit.register
+def _end() -> None:
+    """Remove the directories that threads still fill."""
+    global _ended
+    with _LOCK:
+        _ended = True
+    for name in list(_folders):
+        _remove(name)
+
+
+def _remove(name: str) -> None:
+    _folders.discard(name)
+    with suppress(OSError):  # a thread creates no file below a name that is gone
+        os.rename(name, f"{name}.gone")
+    shutil.rmtree(f"{name}.gone", ignore_errors=True)
+
+
 class Folder:
     """A temporary directory; goes with the last reference, which a thread may hold."""
 
     def __init__(self) -> None:
-        self.name = tempfile.mkdtemp(prefix="deedbook-archive-")
-        self._remove = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+        with _LOCK:
+            if _ended:
+                raise RuntimeError("the process ends")
+            self.name = tempfile.mkdtemp(prefix="deedbook-archive-")
+            _folders.add(self.name)
+        self._remove = weakref.finalize(self, _remove, self.name)
+        self._remove.atexit = False
 
     def __enter__(self) -> str:
         return self.name
