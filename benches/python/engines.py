@@ -121,7 +121,7 @@ def child(engine: str, place: Path, *words: str) -> str:
 
 
 def measure(place: Path, rounds: int) -> dict[str, dict[str, list[list[float]]]]:
-    """Seconds of CPU and of wall: of each work, of each engine. Raises for different answers."""
+    """Seconds of CPU and of wall: for each work and engine. Raises for different answers."""
     found: dict[str, dict[str, list[list[float]]]] = {}
     for _ in range(rounds):
         answers: dict[str, list[Any]] = {}

@@ -22,6 +22,7 @@ from deedbook.archive._manifest import (
     MANIFEST,
     Manifest,
     corrupt,
+    is_number,
     load,
     manifest_of,
     parsed,
@@ -97,8 +98,8 @@ class Catalog:
     def entries(self, after: int = 0, upto: int | None = None) -> Iterator[Entry]:
         """The entries after number ``after``, up to number ``upto`` (default: the last)."""
         end = self.latest() if upto is None else upto
-        for value in self._values(after, end, _PAGES):
-            yield self._entry(value)
+        for number, value in enumerate(self._values(after, end, _PAGES), after + 1):
+            yield self._entry(number, value)
 
     def _values(self, at: int, end: int, pages: tuple[int, ...]) -> Iterator[dict[str, Any]]:
         while at < end:
@@ -108,7 +109,11 @@ class Catalog:
                         page = self._value(size, at + size)
                     except MissingError:  # the upload of the last entry was killed
                         continue
-                    yield from page["entries"]
+                    entries = page.get("entries")
+                    if not isinstance(entries, list) or len(entries) != size:
+                        place = self._store.where(_name(size, at + size))
+                        raise corrupt(place, f"no page of {size} entries")
+                    yield from entries
                     at += size
                     break
             else:
@@ -119,15 +124,18 @@ class Catalog:
         name = _name(size, number)
         return parsed(self._store.where(name), self._store.get(name)[0], _KIND)
 
-    def _entry(self, value: dict[str, Any]) -> Entry:
-        place = self._store.where(_name(1, value.get("number", 0)))
-        manifest = manifest_of(place, value)
+    def _entry(self, number: int, value: dict[str, Any]) -> Entry:
+        place = self._store.where(_name(1, number))
         try:
+            manifest = manifest_of(place, value)
             log = str(value["log"])
+            numbers = [value[name] for name in ("number", "start", "stop", "records", "bytes")]
+            if not all(map(is_number, numbers)) or numbers[0] != number:
+                raise corrupt(place, f"numbers {numbers} of entry {number}")
             manifest.facts["head"] = value["start"]
             here = self._store.below(log)
             return Entry(
-                number=value["number"],
+                number=number,
                 log=log,
                 format=manifest.format,
                 start=value["start"],

@@ -34,6 +34,8 @@ _FACTS: Final[dict[str, dict[str, type]]] = {
     "ledger": {"base": str},
 }
 """The facts of each format."""
+_NUMBERS_END: Final = 1 << 63
+"""Above every position and size."""
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 _TRIES: Final = 20
 """Other archives of the same log that may come in between, before an upload gives up."""
@@ -190,7 +192,7 @@ def manifest_of(place: str, found: dict[str, Any]) -> Manifest:
         pieces = tuple(_piece(one) for one in found["pieces"])
         format, facts = found["format"], dict(found["facts"])
         for name, kind in _FACTS[format].items():
-            if not isinstance(facts[name], kind):
+            if not (is_number(facts[name]) if kind is int else isinstance(facts[name], kind)):
                 raise ValueError(f"{name} {facts[name]!r}")
         return Manifest(format, facts, pieces)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -208,11 +210,21 @@ def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
 
 
+def is_number(value: object) -> bool:
+    """Whether a value of another writer is a position, a count or a size."""
+    return type(value) is int and 0 <= value < _NUMBERS_END
+
+
 def _piece(one: dict[str, Any]) -> Piece:
     piece = Piece(*map(one.__getitem__, _FIELDS))
-    numbers = (piece.begin, piece.end, piece.next, piece.records, piece.bytes)
-    if not {*map(type, numbers)} == {int} or min(numbers) < 0:
+    numbers = [piece.begin, piece.end, piece.next, piece.records, piece.bytes]
+    numbers += [n for n in (piece.first, piece.unfinished, piece.entry) if n is not None]
+    if not all(map(is_number, numbers)) or piece.end < piece.begin:
         raise ValueError(f"numbers {numbers} of a piece")
+    if not isinstance(piece.index, list) or not all(
+        isinstance(one, list) and len(one) == 3 and all(map(is_number, one)) for one in piece.index
+    ):
+        raise ValueError("no index of a piece")
     if not _SHA256.fullmatch(piece.sha256):
         raise ValueError("no checksum of a piece")
     if not isinstance(piece.path, str):

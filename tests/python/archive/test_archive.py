@@ -1,15 +1,19 @@
 """Archives in a directory: sealed files go there once, and come back byte for byte."""
 
+import contextlib
 import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from archived import FORMATS, grow
 from log_bytes import flip
 from logs import append_to
 
@@ -248,6 +252,36 @@ def test_manifest_cannot_lead_out_of_the_directory(path: Path, url: str, tmp_pat
         with pytest.raises(deedbook.CorruptError, match="manifest names a file"):
             list(archive.open(url).iter())
     assert not (tmp_path / "out").exists() and not (tmp_path / "back").exists()
+
+
+HOSTILE: list[Any] = [None, "x", -1, 1 << 70, 1.5, {"a": 1}, [[0, "x", 0]]]
+"""Values that another writer may put into a manifest or an entry, under a right checksum."""
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_values_of_others_are_only_errors_of_ours(format: str, tmp_path: Path, url: str) -> None:
+    log, file = tmp_path / "log", tmp_path / "store" / "manifest.json"
+    grow(format, log, 0)
+    archive.upload(log, url)
+    calls: list[Callable[[], object]] = [
+        lambda: archive.verify(url),
+        lambda: list(archive.open(url).iter()),
+        lambda: list(archive.open(url, log=log).iter()),
+        lambda: archive.restore(url, tmp_path / "back"),
+        lambda: archive.upload(log, url),
+    ]
+    good = json.loads(file.read_bytes())
+    del good["sha256"]
+    places = [(good["facts"], name) for name in good["facts"]]
+    places += [(piece, name) for piece in good["pieces"][:1] for name in piece]
+    for holder, name in places:
+        before = holder[name]
+        for holder[name], call in itertools.product(HOSTILE, calls):
+            file.write_bytes(_manifest.with_checksum(good))
+            with contextlib.suppress(deedbook.Error):
+                call()
+            shutil.rmtree(tmp_path / "back", ignore_errors=True)
+        holder[name] = before
 
 
 @pytest.mark.parametrize("kind", ["small segments", "large segments", "pier", "ledger"])

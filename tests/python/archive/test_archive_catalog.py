@@ -1,5 +1,7 @@
 """The catalog of many archives: one number is the offset of a stream, and no record comes twice."""
 
+import contextlib
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,7 +14,7 @@ pytest.importorskip("obstore", reason="obstore is not installed")
 
 import deedbook
 from deedbook import Ledger, Pier, Wal, archive
-from deedbook.archive import _catalog, _store
+from deedbook.archive import _catalog, _manifest, _store
 from shell import complaint, ok
 from shell import deedbook as run
 
@@ -205,3 +207,17 @@ def test_damaged_entry_is_named(tmp_path: Path, root: str) -> None:
     file.write_bytes(file.read_bytes().replace(b'"start":0', b'"start":1'))
     with pytest.raises(deedbook.CorruptError, match=f"{file.name}: the checksum differs"):
         list(archive.Catalog(root).entries())
+
+
+def test_entry_of_others_is_read_or_refused(tmp_path: Path, root: str) -> None:
+    add(tmp_path / "log", 15)
+    archive.upload(tmp_path / "log", f"{root}/log", catalog=root)
+    [file] = (tmp_path / "store" / "catalog").iterdir()
+    good = json.loads(file.read_bytes())
+    del good["sha256"]
+    for name, value in itertools.product(good, (None, "x", -1, 2, 1 << 70, 1.5, [])):
+        file.write_bytes(_manifest.with_checksum({**good, name: value}))
+        with contextlib.suppress(deedbook.Error):
+            for entry in archive.Catalog(root).entries():
+                assert entry.number == 1 and min(entry.records, entry.bytes) >= 0
+                list(entry.archive.iter(entry.start, entry.stop))

@@ -1,4 +1,4 @@
-"""Sail, an engine without a JVM. Its server and its tasks are threads of the job's process."""
+"""Sail, an engine without a JVM. Server and tasks are threads of the job's process."""
 
 from __future__ import annotations
 

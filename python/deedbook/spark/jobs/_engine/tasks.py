@@ -44,7 +44,7 @@ def counter_of(spark: SparkSession) -> Counter:
 
 
 def functions_of(spark: SparkSession) -> Any:
-    """The functions of columns: of ``pyspark.sql``, or of its form for Spark Connect."""
+    """The module with the functions of columns, which Spark Connect has in a place of its own."""
     if sail.is_sail(spark):
         from pyspark.sql.connect import functions as of_connect
 
