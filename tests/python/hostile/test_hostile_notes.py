@@ -1,17 +1,24 @@
 """Files with names for jobs: no name leads out of its folder."""
 
+import contextlib
+import copy
+import functools
 import json
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import deedbook
-from deedbook import CorruptError, NotALogError, TooLargeError
+from deedbook import CorruptError, EventStore, NotALogError, TooLargeError
+from deedbook._cli.write.import_notes import Notes
 from deedbook._system.durable import load_json, store_json
 from deedbook._system.lock import alone
 from deedbook._system.regular import SMALL_BYTES_MAX, open_regular, read_small
+from logs import append_to
 
 pytest.importorskip("pyspark")
 jobs = pytest.importorskip("deedbook.spark.jobs._tables")
@@ -197,3 +204,113 @@ def test_a_note_that_is_no_object_is_damage(text: str, tmp_path: Path) -> None:
     (tmp_path / "note").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(CorruptError):
         load_json(tmp_path / "note")
+
+
+VALUES: list[Any] = [None, "x", -1, 1 << 70, 1.5, True, [], {}, [None], {"a": 1}, [["a"]]]
+GONE = object()
+Noted = tuple[Path, Callable[[], object]]
+"""A file, and a call that reads it."""
+
+
+def places(found: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys to each value; of a list only to the first."""
+    for key in found if isinstance(found, dict) else range(isinstance(found, list) and bool(found)):
+        yield (*above, key)
+        yield from places(found[key], (*above, key))
+
+
+def variants(good: Any) -> Iterator[Any]:
+    """The value with another value at each place, and without the place."""
+    for *above, last in places({"": good}):
+        for value in (*VALUES, GONE):
+            whole = holder = copy.deepcopy({"": good})
+            for key in above:
+                holder = holder[key]
+            if value is GONE:
+                del holder[last]
+            else:
+                holder[last] = value
+            yield whole.get("")
+
+
+def noted_table(top: Path) -> Noted:
+    from pyspark.sql.types import LongType, StructType
+
+    table = jobs.table("parquet", top / "table", "app", top / "jobs")
+    file = top / "table" / "_deedbook" / "table.json"
+    store_json(file, asdict(jobs.Shape({"event": "bigint"}, [])))
+    return file, lambda: table.check(StructType().add("event", LongType()))
+
+
+def noted_batch(top: Path) -> Noted:
+    table = jobs.table("parquet", top / "table", "app", top / "jobs")
+    file = top / "table" / "_deedbook" / "app.json"
+    store_json(file, {"query": QUERY, "batch": 3})
+    return file, table.committed
+
+
+def noted_compaction(top: Path) -> Noted:
+    from deedbook.spark.jobs import _compact
+
+    (top / "small").mkdir()
+    append_to("book", top / "small" / "a", [b"x"])
+    plan = _compact._planned([str(top / "small")], top / "few", 1 << 20)
+    store_json(top / "few" / "compaction.json", plan)
+    again = functools.partial(_compact._planned, [str(top / "small")], top / "few", 1 << 20)
+    return top / "few" / "compaction.json", again
+
+
+def noted_import(top: Path) -> Noted:
+    (top / "lines").write_bytes(b"bad\n")
+    with EventStore.create(top / "store") as store:
+        report = store.import_json((top / "lines").open("rb"))
+    notes = Notes(str(top / "store"), {})
+    notes.keep(str(top / "lines"), report, 0)
+    file = top / "store" / ".deedbook" / "imports.json"
+    return file, lambda: Notes(str(top / "store"), {}).find(str(top / "lines"))
+
+
+def noted_offset(top: Path, format: str) -> Noted:
+    from deedbook.spark._read.reader import default_schema
+    from deedbook.spark._read.stream import make_stream_reader
+
+    options = {"path": str(top / "log")}
+
+    def reader() -> Any:
+        return make_stream_reader(options, default_schema(options))
+
+    append_to(format, top / "log", [b"x"] * 10)
+    reads = reader()
+    offset = reads.latestOffset(reads.initialOffset(), reads.getDefaultReadLimit())
+    store_json(top / "offset", offset)
+    append_to(format, top / "log", [b"y"] * 10)
+
+    def call() -> None:
+        start = json.loads((top / "offset").read_bytes())
+        goes_on = reader()
+        goes_on.partitions(start, goes_on.latestOffset(start, goes_on.getDefaultReadLimit()))
+
+    return top / "offset", call
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        noted_table,
+        noted_batch,
+        noted_compaction,
+        noted_import,
+        functools.partial(noted_offset, format="book"),
+        functools.partial(noted_offset, format="ledger"),
+    ],
+    ids=["table", "batch", "compaction", "import", "book", "ledger"],
+)
+def test_notes_of_others_are_read_or_refused(
+    noted: Callable[[Path], Noted], tmp_path: Path
+) -> None:
+    file, call = noted(tmp_path)
+    call()
+    for made in variants(json.loads(file.read_bytes())):
+        file.write_text(json.dumps(made))
+        with contextlib.suppress(deedbook.Error):
+            call()

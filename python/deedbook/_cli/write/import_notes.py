@@ -45,11 +45,14 @@ class Notes:
     def find(self, file: str) -> tuple[ImportReport, int] | None:
         """The noted report of an input and size of the aside file; None without a note."""
         noted = self._inputs.get(os.path.abspath(file))
-        if noted is None or noted["identity"] != _identity(file):
-            return None
-        facts = dict(noted["done"])
-        facts["bad_lines"] = [BadLine(**bad) for bad in facts["bad_lines"]]
-        return ImportReport(**facts), noted["aside_bytes"]
+        try:
+            if noted is None or noted["identity"] != _identity(file):
+                return None
+            facts = dict(noted["done"])
+            facts["bad_lines"] = [BadLine(**bad) for bad in facts["bad_lines"]]
+            return ImportReport(**facts), int(noted["aside_bytes"])
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            return None  # not a note of ours: import the file again
 
     def keep(self, file: str, done: ImportReport, aside_bytes: int) -> None:
         """Note the report of an input, durably. The store must be committed. Raises OSError."""

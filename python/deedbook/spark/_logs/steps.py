@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from deedbook import Log
+from deedbook import InvalidArgumentError, Log
 from deedbook.jobs import Bookmark
 from deedbook.spark._logs.format import Limits, Place, Step
 from deedbook.spark._logs.parts import Piece
@@ -141,5 +141,7 @@ def _place(bookmark: Bookmark) -> Place:
 
 
 def _bookmark(place: Place) -> Bookmark:
+    if "byte" not in place:
+        raise InvalidArgumentError(f"the checkpoint is not this query's: no byte in {place}")
     values: dict[str, Any] = {name: place.get(key) for name, key in _KEYS.items()}
     return Bookmark(**values)

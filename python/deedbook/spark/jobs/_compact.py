@@ -244,6 +244,8 @@ def _fault_of(plan: dict[str, Any]) -> str | None:
             return f"log {name} has no sources"
         if not all(isinstance(of.get("path"), str) for of in sources):
             return f"a source of log {name} has no path"
+        if not all(type(of.get(unit)) is int for of in sources for unit in ("bytes", "records")):
+            return f"a source of log {name} has no number of bytes or records"
     return None
 
 

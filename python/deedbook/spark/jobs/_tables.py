@@ -200,7 +200,10 @@ class ParquetTable(Table):
 
     def _shape(self) -> Shape | None:
         found = load_json(self._shape_file)
-        return None if found is None else Shape(**found)
+        try:
+            return None if found is None else Shape.of_json(found)
+        except ValueError as error:
+            raise _not_ours(self._shape_file, str(error)) from None
 
     def _keep_shape(self, schema: StructType) -> None:
         """Store the shape of a table without a stored shape, to compare with later runs.
