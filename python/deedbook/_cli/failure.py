@@ -66,6 +66,8 @@ def describe(error: BaseException) -> str:
         name = error.filename
         known = isinstance(name, str | bytes)
         text = f"{os.fsdecode(name)}: {error.strerror}" if known else error.strerror
+    elif isinstance(error, UnicodeEncodeError):  # an argument for the core, which takes texts
+        text = f"{error.object[:80]} is not UTF-8"
     elif isinstance(error, MemoryError):
         text = "out of memory"
     else:
@@ -102,7 +104,7 @@ def _escaped(char: str) -> str:
 def _kind(error: BaseException) -> str:
     if isinstance(error, Error):
         return error.kind
-    if isinstance(error, CliError):
+    if isinstance(error, CliError | UnicodeEncodeError):
         return "input"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"

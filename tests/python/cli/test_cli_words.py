@@ -156,6 +156,7 @@ REFUSED = [
     ("tail wal --payload json", "tail: --payload needs --json"),
     ("tail nostr -f", "ask again, as by 'deedbook query STORE"),
     ("info nostr --base x", "--base is for ledgers"),
+    ("info ledger --base \udcff", "\\xff is not UTF-8"),
     ("info book --segment-bytes 512", "--segment-bytes is for write-ahead logs"),
     ("retain ledger --from 0", LOGS_ONLY),
     ("retain ledger --consumed", LOGS_ONLY),
