@@ -95,20 +95,11 @@ class Archive:
         the end is the end. Raises `OutOfRangeError` for a start before the first record or within a
         record, `CorruptError` for damage, and `IoError` if the store fails.
         """
-        with live_log(self) as live:
-            if self.format == "ledger":
-                yield from self._ledger(live, _place(start), _place(stop))
-                return
-            border = border_of(self, live)
-            last = border if stop is None or stop > border else stop
-            found = windows_of(self, start, last, WINDOW_BYTES)
-            yield from self._records(found, start, last)
-            if live is not None and (stop is None or stop > border):
-                yield from live.iter(border if start is None else max(start, border), stop)
+        return self._walk("iter", start, stop)
 
     def payloads(self, start: Any = None, stop: Any = None) -> Iterator[bytes]:
         """Only the payloads of the same records."""
-        return (record.payload for record in self.iter(start, stop))
+        return self._walk("payloads", start, stop)
 
     def read(self, position: Any) -> Any:
         """The record at a position. Raises `OutOfRangeError`, and as `iter`."""
@@ -118,7 +109,21 @@ class Archive:
             break
         raise OutOfRangeError(f"{self.url}: no record at {position}")
 
-    def _records(self, found: Iterator[Window], start: Any, stop: Any) -> Iterator[Any]:
+    def _walk(self, verb: str, start: Any, stop: Any) -> Iterator[Any]:
+        """The results of a verb of the log, for each record of a range."""
+        with live_log(self) as live:
+            if self.format == "ledger":
+                yield from self._ledger(verb, live, _place(start), _place(stop))
+                return
+            border = border_of(self, live)
+            last = border if stop is None or stop > border else stop
+            found = windows_of(self, start, last, WINDOW_BYTES)
+            yield from self._records(verb, found, start, last)
+            if live is not None and (stop is None or stop > border):
+                begin = border if start is None else max(start, border)
+                yield from getattr(live, verb)(begin, stop)
+
+    def _records(self, verb: str, found: Iterator[Window], start: Any, stop: Any) -> Iterator[Any]:
         """The records of windows; the next window comes during the reading."""
         manifest = self._manifest
         for window, wait in ahead(found, partial(fetch, self._store, manifest), 0):
@@ -133,14 +138,14 @@ class Archive:
                 named(folder, self.url),
                 opened(manifest, window, folder) as log,
             ):
-                yield from log.iter(begin, end)
+                yield from getattr(log, verb)(begin, end)
                 if isinstance(log, Wal) and log.end < end:  # damage, for the core a torn end
                     damage = log.recovery.damage
                     reason = f"ends at {log.end}, must reach {end}"
                     raise corrupt(self.url, reason if damage is None else damage.reason)
 
     def _ledger(
-        self, live: Any, first: tuple[int, int] | None, after: tuple[int, int] | None
+        self, verb: str, live: Any, first: tuple[int, int] | None, after: tuple[int, int] | None
     ) -> Iterator[Any]:
         """Records of a ledger's files in the order of their numbers, archived or not."""
         here = set() if live is None else {file.index for file in live.files if not file.active}
@@ -151,9 +156,9 @@ class Archive:
             end = (files[-1] + 1, 0) if after is None else min(after, (files[-1] + 1, 0))
             if begin < end and archived:
                 found = windows_of(self, begin[0], end[0] + (end[1] > 0), WINDOW_BYTES)
-                yield from self._records(found, first, after)
+                yield from self._records(verb, found, first, after)
             elif begin < end:
-                yield from live.iter(begin, end)
+                yield from getattr(live, verb)(begin, end)
 
 
 @contextmanager

@@ -213,7 +213,7 @@ Noted = tuple[Path, Callable[[], object]]
 
 
 def places(found: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The keys to each value; of a list only to the first."""
+    """The keys to each value. The first value stands for a list."""
     for key in found if isinstance(found, dict) else range(isinstance(found, list) and bool(found)):
         yield (*above, key)
         yield from places(found[key], (*above, key))
