@@ -129,6 +129,14 @@ def test_sail_writes_all_rows_or_none(sail: Any, tmp_path: Path) -> None:
                 assert len(book) == expected
 
 
+def test_many_batches_wait_for_no_lock_of_python(sail: Any, tmp_path: Path) -> None:
+    """Sail holds the GIL while a batch waits, so freeing a batch must not need the GIL."""
+    append_to("book", tmp_path / "log", [b"x" * 100] * 200_000)
+    rows = load(sail, tmp_path / "log", columns="event,jam,path", splitSize="4m", batchRows=50)
+    found = rows.selectExpr("count(path)", "sum(length(jam))", "max(event)").collect()
+    assert tuple(found[0]) == (200_000, 20_000_000, 200_000)
+
+
 def test_a_stream_on_sail_is_refused(sail: Any, tmp_path: Path) -> None:
     """Sail hands a sink the batches of a stream as writes without a number."""
     (tmp_path / "in").mkdir()
