@@ -6,7 +6,6 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,9 @@ from deedbook._system.regular import SMALL_BYTES_MAX, open_regular, read_small
 from logs import append_to
 
 pytest.importorskip("pyspark")
-jobs = pytest.importorskip("deedbook.spark.jobs._tables")
+tables = pytest.importorskip("deedbook.spark.jobs._tables")
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links and FIFOs")
-QUERY = "0a1b2c3d-0000-0000-0000-000000000000"
-NAME = f"day=2026-01-02/part-{QUERY[:8]}-000000-0000.parquet"
-
-
-def begun(top: Path, files: list[Any]) -> Any:
-    table = jobs.table("parquet", top / "table", "app", top / "jobs")
-    (top / "jobs" / "staged" / "day=2026-01-02").mkdir(parents=True)
-    (top / "jobs" / "staged" / "day=2026-01-02" / "x.parquet").write_bytes(b"rows")
-    (top / "table").mkdir()
-    store_json(top / "jobs" / "intent.json", {"query": QUERY, "batch": 0, "files": files})
-    return table
 
 
 def state(top: Path) -> dict[str, Any]:
@@ -44,75 +32,21 @@ def state(top: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("is_whole", [False, True])
-def test_a_killed_export_is_finished(is_whole: bool, tmp_path: Path) -> None:
-    """Also after a kill of an earlier version, which noted whole paths."""
-    file = "day=2026-01-02/x.parquet"
-    noted = str(tmp_path / "jobs" / "staged" / file) if is_whole else file
-    table = begun(tmp_path, [[noted, NAME]])
-    table._finish()
-    assert (tmp_path / "table" / NAME).read_bytes() == b"rows"
-    assert not (tmp_path / "jobs" / "intent.json").exists() and table.committed() == 0
-
-
-@pytest.mark.parametrize(
-    "pair",
-    [
-        ["TOP/payload", NAME],
-        ["../../payload", NAME],
-        ["../../table/../payload", NAME],
-        ["day=2026-01-02/x.parquet", "../victim"],
-        ["day=2026-01-02/x.parquet", f"../{NAME}"],
-        ["day=2026-01-02/x.parquet", f"TOP/{NAME}"],
-        ["day=2026-01-02/x.parquet", f"day=1/../../{NAME}"],
-        ["day=2026-01-02/x.parquet", "_deedbook/app.json"],
-        ["day=2026-01-02/x.parquet", "day=1\0/part-x-000000-0000.parquet"],
-        ["", NAME],
-        [7, NAME],
-        ["x"],
-        "xy",
-        None,
-    ],
-)
-def test_export_moves_only_staged_files_to_table_names(pair: Any, tmp_path: Path) -> None:
-    for name in ("payload", "victim"):
-        (tmp_path / name).write_bytes(name.encode())
-    if isinstance(pair, list):
-        pair = [str(one).replace("TOP", str(tmp_path)) if one != 7 else 7 for one in pair]
-    # The good pair before the bad pair stays, too.
-    table = begun(tmp_path, [["day=2026-01-02/x.parquet", NAME], pair])
-    before = state(tmp_path)
-    with pytest.raises(CorruptError) as raised:
-        table._finish()
-    assert raised.value.path == str(tmp_path / "jobs" / "intent.json")
-    assert state(tmp_path) == before
-
-
 @posix
 @pytest.mark.parametrize("place", ["jobs/staged/day=2026-01-02", "table/day=2026-01-02"])
 def test_an_export_follows_no_link_of_a_folder(place: str, tmp_path: Path) -> None:
-    table = begun(tmp_path, [["day=2026-01-02/x.parquet", NAME]])
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "x.parquet").write_bytes(b"mine")
-    link = tmp_path / place
-    if link.exists():
-        link.rename(tmp_path / "away")
-    link.symlink_to(outside)
-    before = state(outside)
+    pytest.importorskip("deltalake", reason="deltalake is not installed")
+    table = tables.DeltaTable(tmp_path / "table", ["day"], "app", tmp_path / "jobs")
+    for folder in ("jobs/staged/day=2026-01-02", "table", "outside"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "x.parquet").write_bytes(folder.encode())
+    if (tmp_path / place).exists():
+        (tmp_path / place).rename(tmp_path / "away")
+    (tmp_path / place).symlink_to(tmp_path / "outside")
+    before = state(tmp_path / "outside")
     with pytest.raises(NotALogError):
-        table._finish()
-    assert state(outside) == before
-
-
-@pytest.mark.parametrize(
-    "found", [[], {"query": "x"}, {"query": "x", "batch": -1}, {"query": 1, "batch": 0}]
-)
-def test_an_intent_without_a_batch_is_an_error(found: Any, tmp_path: Path) -> None:
-    table = begun(tmp_path, [])
-    (tmp_path / "jobs" / "intent.json").write_text(json.dumps(found))
-    with pytest.raises(CorruptError):
-        table.committed()
+        table._move([("day=2026-01-02/x.parquet", "day=2026-01-02/y.parquet")])
+    assert state(tmp_path / "outside") == before
 
 
 @pytest.mark.parametrize(
@@ -233,22 +167,6 @@ def variants(good: Any) -> Iterator[Any]:
             yield whole.get("")
 
 
-def noted_table(top: Path) -> Noted:
-    from pyspark.sql.types import LongType, StructType
-
-    table = jobs.table("parquet", top / "table", "app", top / "jobs")
-    file = top / "table" / "_deedbook" / "table.json"
-    store_json(file, asdict(jobs.Shape({"event": "bigint"}, [])))
-    return file, lambda: table.check(StructType().add("event", LongType()))
-
-
-def noted_batch(top: Path) -> Noted:
-    table = jobs.table("parquet", top / "table", "app", top / "jobs")
-    file = top / "table" / "_deedbook" / "app.json"
-    store_json(file, {"query": QUERY, "batch": 3})
-    return file, table.committed
-
-
 def noted_compaction(top: Path) -> Noted:
     from deedbook.spark.jobs import _compact
 
@@ -296,14 +214,12 @@ def noted_offset(top: Path, format: str) -> Noted:
 @pytest.mark.parametrize(
     "noted",
     [
-        noted_table,
-        noted_batch,
         noted_compaction,
         noted_import,
         functools.partial(noted_offset, format="book"),
         functools.partial(noted_offset, format="ledger"),
     ],
-    ids=["table", "batch", "compaction", "import", "book", "ledger"],
+    ids=["compaction", "import", "book", "ledger"],
 )
 def test_notes_of_others_are_read_or_refused(
     noted: Callable[[Path], Noted], tmp_path: Path

@@ -48,6 +48,7 @@ NOT_ON_SAIL = {
         "test_table_with_columns_is_refused_on_read",
     ),
     "this job, or a time as a partition, needs Spark": (
+        "test_a_directory_of_parquet_files_has_one_source",
         "test_jobs_append_to_a_pier",
         "test_migrated_pier_verifies_and_is_readable_through_spark",
         "test_typed_columns_of_events_are_partitioned_by_day",

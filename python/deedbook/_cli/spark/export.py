@@ -24,9 +24,8 @@ TEXTS: Final = {
     "  deedbook spark export events.book table/\n"
     "  deedbook spark export notes/ table/ --format delta --partition-by 'day=date(created_at)'\n"
     "  deedbook spark export events.wal table/ --columns lsn,payload,path\n\n"
-    "A Delta table shows a whole batch or nothing of the batch. In a table of plain Parquet\n"
-    "files, a reader may see some files of a batch before the other files; each file is\n"
-    "complete.",
+    "A Delta table shows a whole batch or nothing of the batch. A table of plain Parquet files\n"
+    "does so to Spark; other readers also see the files of a killed batch.",
 }
 
 

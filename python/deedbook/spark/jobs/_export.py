@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deedbook import InvalidArgumentError
+from deedbook import InvalidArgumentError, UnsupportedError
 from deedbook._spark_session import in_utc
 from deedbook._system.lock import alone
 from deedbook.spark._options.paths import local_path
@@ -18,8 +18,14 @@ from deedbook.spark.jobs._engine.sail import is_sail
 from deedbook.spark.jobs._engine.tasks import functions_of
 from deedbook.spark.jobs._input.batches import Batches
 from deedbook.spark.jobs._input.ingest import BATCH_BYTES, Counted
-from deedbook.spark.jobs._input.stream import Checkpoint, Ended, options_of_logs, run_stream
-from deedbook.spark.jobs._tables import TableKind, table
+from deedbook.spark.jobs._input.stream import (
+    Checkpoint,
+    Ended,
+    options_of_logs,
+    run_sink,
+    run_stream,
+)
+from deedbook.spark.jobs._tables import DeltaTable, ParquetTable, TableKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,30 +85,41 @@ def export(
 
     After a kill, begin the run again: it goes on at the same place. The ``checkpoint``, by default
     in ``TABLE.jobs``, has the position in the source, and the table has the number of the last
-    batch. A batch reads about ``batch_bytes``. A Delta table shows a whole batch or nothing. With
-    plain Parquet files, a reader may see a part of a batch early, but only complete files.
+    batch. A batch reads about ``batch_bytes``. A Delta table shows a whole batch or nothing to any
+    reader. Plain Parquet files are those of Spark's file sink: to Spark, the table shows a whole
+    batch or nothing; other readers also see the files of a killed batch.
 
-    All runs and sources of a table have the same columns and partitions.
+    All runs of a table have the same columns and partitions. Several sources may share a Delta
+    table; a directory of Parquet files has one source.
 
     Raises `InvalidArgumentError` for a missing checkpoint, a missing column, columns or partitions
-    that differ from the table, and a Delta table without its library; `LockedError` if another
-    process exports the same source; `JobFailedError`, and the errors of opening a log.
+    that differ from the table, and a Delta table without its library; `UnsupportedError` for plain
+    Parquet on Sail; `LockedError` if another process exports to the table; `JobFailedError`, and
+    the errors of opening a log.
     """
     given = str(local_path(os.fspath(source)))
     path = local_path(os.fspath(to))
     known = Checkpoint.of("export", given, path, checkpoint)
     made = [_partition(text) for text in partition_by]
-    target = table(kind, path, known.app, _work(path, known.app), [name for name, _ in made])
+    by = [name for name, _ in made]
+    on_sail = is_sail(spark)
+    if on_sail and kind == "parquet":
+        raise UnsupportedError("plain Parquet needs a stream, and Sail has none: choose Delta")
+    work = _work(path, known.app if kind == "delta" else "parquet")
+    delta = DeltaTable(path, by, known.app, work) if kind == "delta" else None
+    target = delta or ParquetTable(path, by, spark)
     of_logs = options_of_logs(batch_bytes, consumer, fail_on_data_loss)
     # Two runs would write a batch into the same folders, and remove each other's files. Also, a run
     # would see the other run's batch in the table and in the checkpoint at different moments.
-    lock = alone(_work(path, known.app) / "lock", f"exports {given} to {path}")
+    lock = alone(work / "lock", f"exports {given} to {path}")
     with nullcontext() if dry_run else lock:
+        if isinstance(target, ParquetTable) and known.begun is None:
+            target.refuse_others()
         known.check(target.committed())
         if columns:
             of_logs["columns"] = ",".join(columns)
         batches = None
-        if is_sail(spark):
+        if on_sail:
             batches = Batches(
                 spark, {"path": given, **{name: str(of) for name, of in of_logs.items()}}
             )
@@ -112,19 +129,24 @@ def export(
         with in_utc(spark):
             rows = _with_columns(rows, made)
         target.check(rows.schema)
+        # Otherwise Spark writes times in a form unknown to Delta.
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         counted = Counted(spark)
+        tell = (counted.look, progress)
 
         def write(frame: DataFrame, query: str, batch: int) -> None:
-            target.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
-
-        def write_made(frame: DataFrame, query: str, batch: int) -> None:
-            write(_with_columns(frame, made), query, batch)
+            assert delta is not None, "only a Delta table takes batches"
+            frame = frame if batches is None else _with_columns(frame, made)
+            delta.add(frame.mapInArrow(counted.pass_on, frame.schema), query, batch)
 
         ended = Ended(0, 0.0)
         if batches is not None and not dry_run:
-            ended = batches.run("export", known, write_made, counted.look, progress)
+            ended = batches.run("export", known, write, *tell)
+        elif delta is not None and not dry_run:
+            ended = run_stream(spark, "export", rows, known, write, *tell)
         elif not dry_run:
-            ended = run_stream(spark, "export", rows, known, write, counted.look, progress)
+            rows = rows.mapInArrow(counted.pass_on, rows.schema)
+            ended = run_sink(spark, "export", rows, known, path, by, *tell)
     return ExportReport(
         given,
         str(path),

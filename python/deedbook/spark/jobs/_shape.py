@@ -28,23 +28,18 @@ class Shape:
         return cls(types, list(partition_by))
 
     @classmethod
-    def of_json(cls, found: dict[str, Any]) -> Shape:
-        """The shape in a note. Raises ValueError."""
-        columns, partition_by = found.get("columns"), found.get("partition_by")
-        if not isinstance(columns, dict) or not isinstance(partition_by, list):
-            raise ValueError("this is no shape of a table")
-        if not all(isinstance(text, str) for text in (*columns.values(), *partition_by)):
-            raise ValueError("a name or a type of a column is no text")
-        return cls(columns, partition_by)
-
-    @classmethod
     def of_delta(cls, table: Any) -> Shape:
         """The shape of a Delta table. The Delta log has Spark's types."""
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
         return cls.of(schema, table.metadata().partition_columns)
 
+    def without_types(self, names: Sequence[str]) -> Shape:
+        """The shape without the types of some columns."""
+        columns = {name: "" if name in names else kind for name, kind in self.columns.items()}
+        return Shape(columns, self.partition_by)
+
     def __str__(self) -> str:
         """In words."""
-        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+        columns = ", ".join(f"{name} {kind}".strip() for name, kind in self.columns.items())
         folders = ", ".join(self.partition_by)
         return f"columns {columns}, " + (f"partitioned by {folders}" if folders else "no partition")

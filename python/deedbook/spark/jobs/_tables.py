@@ -1,65 +1,50 @@
-"""Tables of Parquet files, plain or Delta. Each batch is added once.
+"""Tables of Parquet files: plain by Spark's file sink, or Delta. Each batch is added once.
 
-Spark writes the files of a batch into a folder next to the table; the driver syncs the files and
-gives each file a name in the table. A Delta table shows the files with a commit that also notes the
-batch. For a plain table the driver first stores the list of the batch's files (the intent), and
-last the batch's number (the note). After a kill in between, the next run finishes the batch.
+For a Delta table, Spark writes the files of a batch into a folder next to the table. The driver
+syncs the files, gives each file a name in the table, and shows the files with a commit that also
+notes the batch.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
-from deedbook import ContiguityError, CorruptError, InvalidArgumentError
-from deedbook._formats import missing
+from deedbook import ContiguityError, InvalidArgumentError
 from deedbook._spark_session import in_utc
-from deedbook._system.durable import load_json, store_json, sync_file, sync_folders
-from deedbook._system.lock import alone
-from deedbook._system.regular import below, is_file
+from deedbook._system.durable import sync_file, sync_folders
+from deedbook._system.regular import below, names_in
+from deedbook.spark._options.paths import file_url
 from deedbook.spark.jobs._engine.sail import is_sail
+from deedbook.spark.jobs._input.stream import newest
 from deedbook.spark.jobs._shape import Shape
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["DeltaTable", "ParquetTable", "Table", "TableKind", "table"]
+__all__ = ["DeltaTable", "ParquetTable", "Table", "TableKind"]
 
 TableKind = Literal["parquet", "delta"]
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_NAME: Final = re.compile(r"(?:[^/=]+=[^/]+/)*part-[^/]+-[0-9]{6,}-[0-9]{4,}\.parquet")
-"""The name of a batch's file in a table, after the folders of the partition."""
+_SINK_LOG: Final = "_spark_metadata"
 
 
-@dataclass(frozen=True)
 class Table(ABC):
-    """A table, and the folder next to the table for a job and source."""
+    """A table, and the columns of its partitions."""
 
-    path: Path
-    app: str
-    work: Path
-    partition_by: tuple[str, ...] = ()
+    def __init__(self, path: Path, partition_by: Sequence[str]) -> None:
+        self.path, self.partition_by = path, tuple(partition_by)
 
     @abstractmethod
     def committed(self) -> int | None:
         """The last batch of the job in the table; None without a batch. Changes nothing."""
-
-    @abstractmethod
-    def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch, unless the table has the batch.
-
-        Raises `InvalidArgumentError` for another query's batch, and `ContiguityError` for a batch
-        that is neither the next nor the last.
-        """
 
     def check(self, schema: StructType) -> None:
         """Refuse rows with other columns or partitions than the table's.
@@ -70,32 +55,118 @@ class Table(ABC):
 
     @abstractmethod
     def _shape(self) -> Shape | None:
-        """The columns and the partition columns of the table; None if unknown.
+        """The columns and the partition columns of the table; None before the first batch."""
 
-        None before the first batch, and for a plain table of an earlier version.
-        """
+    def _own(self, schema: StructType) -> Shape:
+        return Shape.of(schema, self.partition_by)
 
     def _compare(self, there: Shape | None, schema: StructType) -> None:
-        own = Shape.of(schema, self.partition_by)
+        own = self._own(schema)
         if there is not None and there != own:
             raise InvalidArgumentError(
                 f"{self.path} has {there}; this run has {own}: a table has the same of all runs and"
                 " sources; choose another table for these"
             )
 
-    def files(self, query: str, batch: int) -> list[Path]:
-        """The files of a batch."""
-        return sorted(self.path.rglob(f"part-{query[:8]}-{batch:06}-*.parquet"))
+
+class ParquetTable(Table):
+    """A directory of Parquet files by Spark's file sink, whose log says which files count."""
+
+    def __init__(self, path: Path, partition_by: Sequence[str], spark: SparkSession) -> None:
+        super().__init__(path, partition_by)
+        self._spark = spark
+
+    def committed(self) -> int | None:
+        """The last batch in the sink's log, which has only one source."""
+        return newest(self.path / _SINK_LOG)
+
+    def refuse_others(self) -> None:
+        """Raise `InvalidArgumentError` for a directory with files, before a source's first batch.
+
+        To Spark's readers, files are gone once the sink has its log; and a source of its own would
+        have batches of the same numbers.
+        """
+        if any(name[0] != "." for name in names_in(self.path)):
+            raise InvalidArgumentError(
+                f"{self.path} has files, and no checkpoint of this source knows them: restore the"
+                " checkpoint or say where it is; else export to a new directory, or to Delta"
+            )
+
+    def _shape(self) -> Shape | None:
+        if self.committed() is None:
+            return None
+        frame = self._spark.read.parquet(file_url(self.path))
+        files = [unquote(urlsplit(name).path) for name in frame.inputFiles()[:1]]
+        folders = [Path(name).relative_to(self.path).parts[:-1] for name in files]
+        by = [folder.partition("=")[0] for folder in folders[0]] if folders else []
+        return Shape.of(frame.schema, by).without_types(by)
+
+    def _own(self, schema: StructType) -> Shape:
+        # Readers take the type of a partition's values from their texts.
+        return super()._own(schema).without_types(self.partition_by)
+
+
+class DeltaTable(Table):
+    """A Delta table, by delta-rs. Its log notes each batch as an application's transaction.
+
+    ``work`` is a folder on the disk of the table, for a job and source. Raises
+    `InvalidArgumentError` without the library.
+    """
+
+    def __init__(self, path: Path, partition_by: Sequence[str], app: str, work: Path) -> None:
+        super().__init__(path, partition_by)
+        self._app, self._work = app, work
+        _delta()
+        if (decoded := unquote(str(path))) != str(path):
+            raise InvalidArgumentError(f"{path}: delta-rs would look at {decoded}; use no % there")
+
+    def committed(self) -> int | None:
+        """As in the base class."""
+        opened = self._open()
+        return None if opened is None else opened.transaction_version(self._app)
+
+    def add(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Add a batch in a single commit, unless the table has the batch.
+
+        Raises `InvalidArgumentError` for another query's batch, and `ContiguityError` for a batch
+        that is neither the next nor the last.
+        """
+        from deltalake import CommitProperties, Transaction
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(rows.schema, timezone="UTC")
+        opened = self._open()
+        if opened is None:
+            opened = _delta().create(self.path, schema, partition_by=list(self.partition_by))
+        self._compare(Shape.of_delta(opened), rows.schema)
+        # delta-rs keeps versions, and refuses nothing. The query's own name identifies the owner.
+        own = f"{self._app}#{query}"
+        last, of_query = opened.transaction_version(self._app), opened.transaction_version(own)
+        done = None if last is None else (query if of_query == last else "another", last)
+        if self._is_there(query, batch, done):
+            return
+        files = self._stage(rows, query, batch)
+        # Files of a run that was killed before its commit.
+        for stray in self.path.rglob(f"part-{query[:8]}-{batch:06}-*.parquet"):
+            stray.unlink()
+        self._move(files)
+        opened.create_write_transaction(
+            [self._added(name) for _, name in files],
+            "append",
+            schema,
+            list(self.partition_by),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(self._app, batch), Transaction(own, batch)]
+            ),
+        )
 
     def _stage(self, rows: DataFrame, query: str, batch: int) -> list[tuple[str, str]]:
         """Let Spark write the files of a batch; returns each with its name in the table.
 
         The first is the path below the staged folder.
         """
-        staged = self.work / "staged"
+        staged = self._work / "staged"
         shutil.rmtree(staged, ignore_errors=True)
-        # Otherwise Spark writes times in a form unknown to Delta.
-        rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         writer = rows.write.mode("overwrite").partitionBy(*self.partition_by)
         with in_utc(rows.sparkSession):  # the names of folders say times, and no time zone
             # Spark takes the path as it is; Sail decodes it.
@@ -107,29 +178,17 @@ class Table(ABC):
             name = f"part-{query[:8]}-{batch:06}-{number:04}.parquet"
             place = file.relative_to(staged)
             named.append((str(place), _in_table(place.parent, name)))
-        sync_folders(self.work, files)
+        sync_folders(self._work, files)
         return named
 
     def _move(self, files: Sequence[tuple[str, str]]) -> None:
-        """Give staged files their names in the table; files with their names stay.
-
-        Raises `MissingError` for a missing file. Raises ValueError for a file that is not staged or
-        would get a name outside the table; then no file moves.
-        """
-        staged = self.work / "staged"
-        moves = []
-        for file, name in files:
-            if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a table's file")
-            moves.append((below(staged, file), below(self.path, name)))
+        """Give staged files their names in the table."""
+        moves = [
+            (below(self._work / "staged", file), below(self.path, name)) for file, name in files
+        ]
         for source, target in moves:
-            is_file(source), is_file(target)
-        for source, target in moves:
-            if is_file(source):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source.replace(target)
-            elif not is_file(target):
-                raise missing(f"a staged file of the table {self.path} is gone", source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.replace(target)
         sync_folders(self.path, (target for _, target in moves))
 
     def _is_there(self, query: str, batch: int, done: tuple[str, int] | None) -> bool:
@@ -140,12 +199,12 @@ class Table(ABC):
         """
         if done is not None and done[0] != query:
             raise InvalidArgumentError(
-                f"{self.path}: its batches of {self.app} are of query {done[0]}, not {query}, whose"
-                " checkpoint is another one"
+                f"{self.path}: its batches of {self._app} are of query {done[0]}, not {query},"
+                " whose checkpoint is another one"
             )
         following = 0 if done is None else done[1] + 1
         if batch > following:
-            has = f"none of {self.app}" if done is None else f"its batches up to {done[1]}"
+            has = f"none of {self._app}" if done is None else f"its batches up to {done[1]}"
             raise ContiguityError(
                 f"{self.path}: batch {batch} of query {query} is not the next: the table has {has},"
                 f" so batches {following} to {batch - 1} are missing"
@@ -157,147 +216,6 @@ class Table(ABC):
                 " rows may be new; restore the table of that time, too"
             )
         return batch < following
-
-
-class ParquetTable(Table):
-    """A directory of Parquet files, partitioned by folders."""
-
-    def committed(self) -> int | None:
-        """See the base class. Also counts a batch that a killed run left unfinished.
-
-        Raises as `add` if the unfinished batch does not follow the table's last batch.
-        """
-        done = self._done()
-        found = self._begun(done)
-        if found is not None:
-            return int(found["batch"])
-        return None if done is None else done[1]
-
-    def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch. A reader may see some files before the others.
-
-        Also raises the base class's errors for a batch that a killed run left unfinished.
-        """
-        self._finish()
-        if self._is_there(query, batch, self._done()):
-            return
-        self._keep_shape(rows.schema)
-        files = self._stage(rows, query, batch)
-        store_json(self._intent, {"query": query, "batch": batch, "files": files})
-        self._finish()
-
-    @property
-    def _intent(self) -> Path:
-        return self.work / "intent.json"
-
-    @property
-    def _note(self) -> Path:
-        return self.path / "_deedbook" / f"{self.app}.json"
-
-    @property
-    def _shape_file(self) -> Path:
-        return self.path / "_deedbook" / "table.json"
-
-    def _shape(self) -> Shape | None:
-        found = load_json(self._shape_file)
-        try:
-            return None if found is None else Shape.of_json(found)
-        except ValueError as error:
-            raise _not_ours(self._shape_file, str(error)) from None
-
-    def _keep_shape(self, schema: StructType) -> None:
-        """Store the shape of a table without a stored shape, to compare with later runs.
-
-        Raises `LockedError` if an export of another source does the same.
-        """
-        self.check(schema)
-        if self._shape() is None:
-            with alone(self._shape_file.with_suffix(".lock"), f"begins the table {self.path}"):
-                self.check(schema)
-                store_json(self._shape_file, asdict(Shape.of(schema, self.partition_by)))
-
-    def _done(self) -> tuple[str, int] | None:
-        found = load_json(self._note)
-        return None if found is None else _batch_of(found, self._note)
-
-    def _begun(self, done: tuple[str, int] | None) -> dict[str, Any] | None:
-        """The intent of a killed run; None without an intent.
-
-        Raises as `_is_there`: the table may be gone since, or be an older copy.
-        """
-        intent = load_json(self._intent)
-        if intent is None:
-            return None
-        try:
-            self._is_there(*_batch_of(intent, self._intent), done)
-        except ContiguityError as error:
-            raise ContiguityError(
-                f"{error}. A run was killed in the middle of the batch, as {self._intent} says:"
-                f" restore the table; or remove what is left of it, {self.work} and the checkpoint,"
-                " to begin with the first record"
-            ) from None
-        return intent
-
-    def _finish(self) -> None:
-        """Finish a batch whose run was killed after the intent."""
-        done = self._done()
-        intent = self._begun(done)
-        if intent is None:
-            return
-        if done != (intent["query"], intent["batch"]):
-            try:
-                self._move([self._staged_name(file, name) for file, name in intent["files"]])
-            except (KeyError, TypeError, ValueError) as error:
-                raise _not_ours(self._intent, str(error)) from None
-            store_json(self._note, {"query": intent["query"], "batch": intent["batch"]})
-        self._intent.unlink()
-        shutil.rmtree(self.work / "staged", ignore_errors=True)
-
-    def _staged_name(self, file: object, name: object) -> tuple[str, str]:
-        """A file of an intent and the file's name; an earlier version noted the whole path."""
-        if not isinstance(file, str) or not isinstance(name, str):
-            raise TypeError(f"{[file, name]!r} are no two names")
-        begin = f"{self.work / 'staged'}/"
-        return file.removeprefix(begin), name
-
-
-class DeltaTable(Table):
-    """A Delta table, by delta-rs. Its log notes each batch as an application's transaction."""
-
-    def committed(self) -> int | None:
-        """As in the base class."""
-        opened = self._open()
-        return None if opened is None else opened.transaction_version(self.app)
-
-    def add(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Add a batch in a single commit."""
-        from deltalake import CommitProperties, Transaction
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        schema = to_arrow_schema(rows.schema, timezone="UTC")
-        opened = self._open()
-        if opened is None:
-            opened = _delta().create(self.path, schema, partition_by=list(self.partition_by))
-        self._compare(Shape.of_delta(opened), rows.schema)
-        # delta-rs keeps versions, and refuses nothing. The query's own name identifies the owner.
-        own = f"{self.app}#{query}"
-        last, of_query = opened.transaction_version(self.app), opened.transaction_version(own)
-        done = None if last is None else (query if of_query == last else "another", last)
-        if self._is_there(query, batch, done):
-            return
-        files = self._stage(rows, query, batch)
-        for stray in self.files(query, batch):  # of a run that was killed before its commit
-            stray.unlink()
-        self._move(files)
-        opened.create_write_transaction(
-            [self._added(name) for _, name in files],
-            "append",
-            schema,
-            list(self.partition_by),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(self.app, batch), Transaction(own, batch)]
-            ),
-        )
 
     def _shape(self) -> Shape | None:
         opened = self._open()
@@ -319,30 +237,6 @@ class DeltaTable(Table):
             True,
             json.dumps(_statistics(file)),
         )
-
-
-def table(
-    kind: TableKind, path: Path, app: str, work: Path, partition_by: Sequence[str] = ()
-) -> Table:
-    """A table of a kind. Raises `InvalidArgumentError` without the library of Delta tables."""
-    if kind == "parquet":
-        return ParquetTable(path, app, work, tuple(partition_by))
-    _delta()
-    return DeltaTable(path, app, work, tuple(partition_by))
-
-
-def _batch_of(found: dict[str, Any], file: Path) -> tuple[str, int]:
-    """The query and the number of a batch in a note's file. Raises `CorruptError`."""
-    query, batch = found.get("query"), found.get("batch")
-    if not isinstance(query, str) or type(batch) is not int or batch < 0:
-        raise _not_ours(file, f"query {query!r} and batch {batch!r}, must be a text and a number")
-    return query, batch
-
-
-def _not_ours(file: Path, reason: str) -> CorruptError:
-    error = CorruptError(f"{file}: {reason}; nothing was moved")
-    error.path, error.reason = str(file), reason
-    return error
 
 
 def _delta() -> Any:

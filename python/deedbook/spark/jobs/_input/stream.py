@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deedbook import ContiguityError, CorruptError, InvalidArgumentError, MissingError
 from deedbook._formats import by_name, find, missing
+from deedbook._spark_session import in_utc
 from deedbook._system.lock import alone
 from deedbook._system.regular import names_in, parse_json, read_small
 from deedbook.jobs import Committed, CommittedTransaction
@@ -28,9 +29,19 @@ from deedbook.spark.jobs._engine.run import Tell, watch
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-__all__ = ["Checkpoint", "Destination", "Ended", "options_of_logs", "run_stream"]
+__all__ = [
+    "Checkpoint",
+    "Destination",
+    "Ended",
+    "newest",
+    "options_of_logs",
+    "run_sink",
+    "run_stream",
+]
 
 _QUERY: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
@@ -79,19 +90,12 @@ class Checkpoint:
     @property
     def ended(self) -> int | None:
         """The last batch that Spark noted as done, after the target's commit; else None."""
-        return self._newest("commits")
+        return newest(self.path / "commits")
 
     @property
     def begun(self) -> int | None:
         """The last batch that Spark planned, before any write to the target; else None."""
-        return self._newest("offsets")
-
-    def _newest(self, folder: str) -> int | None:
-        try:
-            names = os.listdir(self.path / folder)
-        except OSError:
-            return None
-        return max((int(name) for name in names if name.isdecimal()), default=None)
+        return newest(self.path / "offsets")
 
     def alone(self, job: str) -> AbstractContextManager[None]:
         """While entered, no other process runs a job with the checkpoint.
@@ -163,6 +167,15 @@ class Checkpoint:
                 f"the checkpoint {self.path} has batches 0 to {ended} as done, {self.target} has"
                 f" {has}: batches {first} to {ended} are missing there; restore it, or {instead}"
             )
+
+
+def newest(folder: Path) -> int | None:
+    """The last batch that has a note in a folder, N or N.compact; None without a note."""
+    try:
+        numbers = [name.partition(".")[0] for name in os.listdir(folder)]
+    except OSError:
+        return None
+    return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
 
 @dataclass(frozen=True)
@@ -293,10 +306,8 @@ def run_stream(
     A batch that a killed run began comes again, with the same number. ``ended`` gets the number and
     the seconds of each written batch. Raises as `watch`.
     """
-    checkpoint.prepare()
     begun = time.monotonic()
     batches: list[int] = []
-    running: list[Any] = []
 
     def write_batch(frame: DataFrame, batch: int) -> None:
         query = checkpoint.query
@@ -308,13 +319,43 @@ def run_stream(
         if ended is not None:
             ended(batch, time.monotonic() - began)
 
+    _run(spark, name, rows.writeStream.foreachBatch(write_batch), checkpoint, look, progress)
+    return Ended(len(batches), time.monotonic() - begun)
+
+
+def run_sink(
+    spark: SparkSession,
+    name: str,
+    rows: DataFrame,
+    checkpoint: Checkpoint,
+    table: Path,
+    partition_by: Sequence[str],
+    look: Callable[[], tuple[int, int | None, str]] | None = None,
+    progress: Tell | None = None,
+) -> Ended:
+    """Let Spark's file sink add the batches to a table of Parquet files. Raises as `watch`."""
+    begun, before = time.monotonic(), checkpoint.ended
+    writer = rows.writeStream.format("parquet").partitionBy(*partition_by)
+    _run(spark, name, writer.option("path", f"file://{table}"), checkpoint, look, progress)
+    added = -1 if checkpoint.ended is None else checkpoint.ended
+    return Ended(added - (-1 if before is None else before), time.monotonic() - begun)
+
+
+def _run(
+    spark: SparkSession,
+    name: str,
+    writer: DataStreamWriter,
+    checkpoint: Checkpoint,
+    look: Callable[[], tuple[int, int | None, str]] | None,
+    progress: Tell | None,
+) -> None:
+    checkpoint.prepare()
+    running: list[StreamingQuery] = []
+
     def work() -> None:
-        query = (
-            rows.writeStream.foreachBatch(write_batch)
-            .option("checkpointLocation", f"file://{checkpoint.path}")
-            .trigger(availableNow=True)
-            .start()
-        )
+        at = f"file://{checkpoint.path}"
+        with in_utc(spark):  # the names of folders say times, and no time zone
+            query = writer.option("checkpointLocation", at).trigger(availableNow=True).start()
         running.append(query)
         query.awaitTermination()
 
@@ -323,4 +364,3 @@ def run_stream(
             query.stop()
 
     watch(spark, name, work, look, progress, stop)
-    return Ended(len(batches), time.monotonic() - begun)
