@@ -55,8 +55,7 @@ run() {
     if [ "$which" = sail ]; then
         "$venv/bin/python" -m pytest tests/python/spark/connect/test_sail.py "$@"
         DEEDBOOK_ENGINE=sail "$venv/bin/python" -m pytest tests/python/spark/read \
-            tests/python/spark/write tests/python/spark/jobs/test_spark_{export,verify}.py \
-            tests/python/spark/jobs/test_spark_jobs.py -k 'not test_spark_jobs or stats' "$@"
+            tests/python/spark/write tests/python/spark/jobs/test_spark_{export,verify}.py "$@"
         return
     fi
     # Of the pipeline its streaming form.

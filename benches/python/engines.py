@@ -76,7 +76,6 @@ def works(spark: Any, place: Path) -> dict[str, Callable[[], Any]]:
         RANGE: lambda: first(part, "sum(length(jam))"),
         "to Parquet": to_parquet,
         "the job verify": lambda: [one.ok for one in jobs.verify(spark, path)],
-        "the job stats": lambda: jobs.stats(spark, path).records,
     }
 
 

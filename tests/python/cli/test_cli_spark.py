@@ -61,10 +61,10 @@ def test_failed_spark_session_prints_one_line(
     wal: Path, capfd: Capture, monkeypatch: pytest.MonkeyPatch, error: Any, said: str
 ) -> None:
     failing(error, monkeypatch)
-    assert main(["spark", "stats", str(wal), "--master", "foo://x"]) == 2
+    assert main(["spark", "verify", str(wal), "--master", "foo://x"]) == 2
     told = capfd.readouterr().err
     (log,) = (wal.parent / "temporary").iterdir()
-    assert told.startswith(f"deedbook: spark stats: {said}") and told.endswith(f"{log}\n")
+    assert told.startswith(f"deedbook: spark verify: {said}") and told.endswith(f"{log}\n")
     assert told.count("\n") == 1 and len(told) < 400
 
 
@@ -73,16 +73,16 @@ def test_stopped_spark_job_leaves_no_spark_log(
     wal: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
 ) -> None:
     failing(error, monkeypatch)
-    assert main(["spark", "stats", str(wal)]) == code
+    assert main(["spark", "verify", str(wal)]) == code
     assert os.listdir(wal.parent / "temporary") == []
 
 
 @pytest.mark.spark
 def test_unknown_spark_master_prints_one_line(wal: Path) -> None:
-    command = [sys.executable, "-m", "deedbook", "spark", "stats", str(wal)]
+    command = [sys.executable, "-m", "deedbook", "spark", "verify", str(wal)]
     done = subprocess.run(
         [*command, "--master", "foo://x"], capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.count("\n") == 1 and len(done.stderr) < 400
-    assert "internal error" not in done.stderr and "spark stats: " in done.stderr
+    assert "internal error" not in done.stderr and "spark verify: " in done.stderr

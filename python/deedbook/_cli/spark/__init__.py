@@ -20,7 +20,6 @@ from deedbook._cli.spark import export as spark_export
 from deedbook._cli.spark import import_ as spark_import
 from deedbook._cli.spark import ingest as spark_ingest
 from deedbook._cli.spark import migrate as spark_migrate
-from deedbook._cli.spark import stats as spark_stats
 from deedbook._cli.spark import verify as spark_verify
 from deedbook._cli.terminal.output import Output
 
@@ -35,11 +34,10 @@ _JOBS: dict[str, Any] = {
     "import": spark_import,
     "export": spark_export,
     "migrate": spark_migrate,
-    "stats": spark_stats,
     "compact": spark_compact,
     "verify": spark_verify,
 }
-_ON_SAIL: Final = ("export", "stats", "verify")
+_ON_SAIL: Final = ("export", "verify")
 _NEEDS: Final = {"spark": ("pyspark",), "sail": ("pysail", "pyspark")}
 """The packages of an engine; both also need pyarrow and pandas."""
 

@@ -18,7 +18,6 @@ from deedbook.spark.jobs._migrate_pier import (
     is_lmdb_pier,
     migrate_pier,
 )
-from deedbook.spark.jobs._stats import LogStats, SizeClass, StatsReport, stats
 from deedbook.spark.jobs._verify import Verified, verify
 
 __all__ = [
@@ -28,12 +27,9 @@ __all__ = [
     "ExportReport",
     "IngestReport",
     "JobFailedError",
-    "LogStats",
     "MigrateReport",
     "MigratedEpoch",
     "PierMigrateReport",
-    "SizeClass",
-    "StatsReport",
     "Verified",
     "compact",
     "export",
@@ -43,6 +39,5 @@ __all__ = [
     "migrate",
     "migrate_pier",
     "sail_session",
-    "stats",
     "verify",
 ]

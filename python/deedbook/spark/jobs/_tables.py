@@ -93,8 +93,8 @@ class ParquetTable(Table):
             )
 
     def _shape(self) -> Shape | None:
-        if self.committed() is None:
-            return None
+        if self.committed() is None or not any(self.path.rglob("part-*.parquet")):
+            return None  # Spark reads no schema from a table without rows
         frame = self._spark.read.parquet(file_url(self.path))
         files = [unquote(urlsplit(name).path) for name in frame.inputFiles()[:1]]
         folders = [Path(name).relative_to(self.path).parts[:-1] for name in files]

@@ -3,7 +3,6 @@
 With ``DEEDBOOK_ENGINE=sail`` most tests next to these also run on Sail: ../conftest.py.
 """
 
-import json
 import signal
 import subprocess
 import sys
@@ -196,8 +195,7 @@ def test_commands_on_sail_answer_as_without(sail: Any, tmp_path: Path) -> None:
     alone = ran("verify", "--json", *paths)
     shared = ran("spark", "verify", "--engine", "sail", "--json", *paths)
     assert (shared.stdout, shared.returncode) == (alone.stdout, alone.returncode) != ("", 0)
-    stats = ran("spark", "stats", "--engine", "sail", "--json", paths[0])
-    assert json.loads(stats.stdout)["records"] == 300 and stats.stderr == ""
+    assert shared.stderr == ""
     refused = ran("spark", "verify", "--engine", "sail", "--master", "local[2]", paths[0])
     assert refused.returncode == 2 and "is for Spark; Sail runs here" in refused.stderr
     with pytest.raises(UnsupportedError, match="Sail has none: choose Delta"):

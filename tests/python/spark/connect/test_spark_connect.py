@@ -127,7 +127,7 @@ def test_each_job_is_refused_by_its_name(connected: Any, tmp_path: Path) -> None
     from deedbook.spark import jobs
 
     names = ["compact", "export", "import_events", "ingest", "migrate", "migrate_pier"]
-    for name in [*names, "stats", "verify"]:
+    for name in [*names, "verify"]:
         with pytest.raises(UnsupportedError, match=f"the job '{name}' needs the driver"):
             getattr(jobs, name)(connected, tmp_path / "a", tmp_path / "b")
     assert list(tmp_path.iterdir()) == []

@@ -271,7 +271,6 @@ def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
         lambda: export(spark, log, tmp_path / "table", checkpoint=url),
         lambda: jobs.compact(spark, [log], url),
         lambda: jobs.compact(spark, [url], tmp_path / "few"),
-        lambda: jobs.stats(spark, url),
         lambda: jobs.ingest(spark, lines, url, format="book"),
         lambda: jobs.ingest(spark, lines, tmp_path / "to", format="book", checkpoint=url),
         lambda: jobs.import_events(spark, lines, url),

@@ -1,4 +1,4 @@
-"""Counting, compacting and migrating logs with Spark."""
+"""Compacting and migrating logs with Spark."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,47 +17,16 @@ from deedbook import Book, CorruptError, EventStore, InvalidArgumentError, Ledge
 from deedbook._formats import find
 from deedbook._spark_session import clear
 from deedbook._system.durable import unfinished
-from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate, stats
+from deedbook.spark.jobs import JobFailedError, _compact, compact, migrate
 from deedbook.spark.jobs._copies import COPIES
 from deedbook.spark.jobs._engine.run import watch
-from log_bytes import flip
 from logs import append_to, make_epochs
 from nostr_events import events, made
-from spark_session import in_time_zone, kill_when
+from spark_session import kill_when
 
 
 def names_in(few: Path) -> list[str]:
     return sorted(one.name for one in few.iterdir() if one.name != ".compaction.lock")
-
-
-def test_records_are_counted_by_log_and_size(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    for name, payloads in {"a": [b"", b"x", b"yy", b"zzz"], "b": [b"4444", bytes(1000)]}.items():
-        append_to("wal", tmp_path / "logs" / name, payloads)
-    report = stats(spark, tmp_path / "logs")
-    assert (report.format, report.records, report.bytes) == ("wal", 6, 1010)
-    assert (report.least_bytes, report.most_bytes) == (0, 1000)
-    found = [(Path(log.path).name, log.records, log.bytes) for log in report.logs]
-    assert found == [("a", 4, 6), ("b", 2, 1004)]
-    sizes = [(size.below, size.records, size.bytes) for size in report.sizes]
-    assert sizes == [(1, 1, 0), (2, 1, 1), (4, 2, 5), (8, 1, 4), (1024, 1, 1000)]
-    assert report.to_dict()["top"] == {}
-
-
-def test_events_are_counted_as_the_store_counts_them(spark: Any, tmp_path: Path) -> None:
-    with EventStore.create(tmp_path / "notes") as store:
-        store.append_many(events(0, 60))
-        census = store.census()
-    with in_time_zone(spark, "Pacific/Kiritimati"):
-        report = stats(spark, tmp_path / "notes")
-    assert report.records == census.events == 60
-    assert report.top["kind"] == {str(kind): count for kind, count in census.kinds.items()}
-    assert report.top["tag"] == census.tags
-    assert report.top["day"] == {"2023-11-14": 60}  # in UTC, at 22:13
-    most = Counter(census.authors).most_common(1)[0][1]
-    assert max(report.top["author"].values()) == most
-    one = stats(spark, tmp_path / "notes", top=1)
-    assert all(len(found) <= 1 for found in one.top.values())
 
 
 def test_interrupt_is_raised_after_the_jvm_ended(
@@ -101,14 +69,6 @@ def test_what_failed_is_told_without_a_traceback(last: str, said: str) -> None:
     )
     assert str(error) == said
     assert isinstance(error, CorruptError if "Corrupt" in last else JobFailedError)
-
-
-def test_stats_stop_at_damage_without_skip_corrupt(spark: Any, tmp_path: Path) -> None:
-    append_to("book", tmp_path / "log", [b"event %03d" % n for n in range(100)])
-    flip(tmp_path / "log" / "book.log", 1000)
-    with pytest.raises(CorruptError, match=r"book\.log: byte 973: deed 30"):
-        stats(spark, tmp_path / "log")
-    assert stats(spark, tmp_path / "log", skip_corrupt=True).records == 99
 
 
 def small_logs(directory: Path, kind: str, count: int) -> list[Any]:
