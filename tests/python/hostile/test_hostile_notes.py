@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import deedbook
-from deedbook import CorruptError, EventStore, NotALogError, TooLargeError
+from deedbook import CorruptError, EventStore, NotALogError, TooLargeError, UnsupportedError
 from deedbook._cli.write.import_notes import Notes
 from deedbook._system.durable import load_json, store_json
 from deedbook._system.lock import alone
@@ -138,6 +138,16 @@ def test_a_note_that_is_no_object_is_damage(text: str, tmp_path: Path) -> None:
     (tmp_path / "note").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(CorruptError):
         load_json(tmp_path / "note")
+
+
+@pytest.mark.parametrize("data", [b"", b"v2\n{}\n{}", b"v1\n{}", b"v1\n{}\n{", b"v1\n{}\n\xff"])
+def test_a_damaged_plan_of_a_batch_is_named(data: bytes, tmp_path: Path) -> None:
+    batches = pytest.importorskip("deedbook.spark.jobs._input.batches")
+    checkpoint = batches.Checkpoint("target", "app", tmp_path)
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_bytes(data)
+    with pytest.raises((CorruptError, UnsupportedError), match=f"{tmp_path}/offsets/0"):
+        batches._offset(checkpoint, 0)
 
 
 VALUES: list[Any] = [None, "x", -1, 1 << 70, 1.5, True, [], {}, [None], {"a": 1}, [["a"]]]

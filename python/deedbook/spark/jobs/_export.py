@@ -94,8 +94,8 @@ def export(
 
     Raises `InvalidArgumentError` for a missing checkpoint, a missing column, columns or partitions
     that differ from the table, and a Delta table without its library; `UnsupportedError` for plain
-    Parquet on Sail; `LockedError` if another process exports to the table; `JobFailedError`, and
-    the errors of opening a log.
+    Parquet on Sail; `LockedError` if another process exports the same source, or to the same
+    directory of Parquet files; `JobFailedError`, and the errors of opening a log.
     """
     given = str(local_path(os.fspath(source)))
     path = local_path(os.fspath(to))
@@ -129,8 +129,8 @@ def export(
         with in_utc(spark):
             rows = _with_columns(rows, made)
         target.check(rows.schema)
-        # Otherwise Spark writes times in a form unknown to Delta.
-        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        if not dry_run:  # else Spark writes times in a form unknown to Delta
+            spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         counted = Counted(spark)
         tell = (counted.look, progress)
 

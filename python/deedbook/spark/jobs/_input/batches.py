@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from deedbook import UnsupportedError
+from deedbook import CorruptError, UnsupportedError
 from deedbook._system.durable import store_json, store_text, sync_folder
 from deedbook._system.regular import parse_json, read_small
 from deedbook.spark._read.reader import default_schema
@@ -105,14 +105,21 @@ class Batches:
 
 
 def _offset(checkpoint: Checkpoint, batch: int) -> dict[str, Any]:
-    """The end of a batch. Raises `UnsupportedError` for a checkpoint of another form."""
+    """The end of a batch. Raises `CorruptError`, and `UnsupportedError` for another form."""
     file = checkpoint.path / "offsets" / str(batch)
-    version, *lines = read_small(file).decode().splitlines()
-    if version != _VERSION or len(lines) != 2:
+    data = read_small(file)
+    version, *lines = data.splitlines() or [b""]
+    if version != _VERSION.encode() or len(lines) != 2:
         raise UnsupportedError(
-            f"{file}: version {version!r} with {len(lines)} lines, must be {_VERSION!r} with 2"
+            f"{file}: version {version.decode(errors='replace')!r} with {len(lines)} lines, must be"
+            f" {_VERSION!r} with 2"
         )
-    found: dict[str, Any] = parse_json(lines[1])
+    try:
+        found: dict[str, Any] = parse_json(lines[1])
+    except ValueError as error:
+        damage = CorruptError(f"{file}: {error}")
+        damage.path = str(file)
+        raise damage from None
     return found
 
 
