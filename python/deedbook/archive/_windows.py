@@ -15,7 +15,7 @@ import weakref
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -34,7 +34,11 @@ WINDOW_BYTES: Final = 16 << 20
 
 _LOCK: Final = threading.Lock()
 _folders: set[str] = set()
+"""The directories of this process."""
 _ended = False
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_folders.clear)  # the parent still reads them
 
 
 @atexit.register
@@ -48,10 +52,15 @@ def _end() -> None:
 
 
 def _remove(name: str) -> None:
+    if name not in _folders:
+        return
     _folders.discard(name)
-    with suppress(OSError):  # a thread creates no file below a name that is gone
-        os.rename(name, f"{name}.gone")
-    shutil.rmtree(f"{name}.gone", ignore_errors=True)
+    gone = f"{name}.gone"
+    try:
+        os.rename(name, gone)  # a thread creates no file below a name that is gone
+    except OSError:
+        gone = name
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 class Folder:

@@ -259,7 +259,7 @@ HOSTILE: list[Any] = [None, "x", -1, 1 << 70, 1.5, {"a": 1}, [[0, "x", 0]]]
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_values_of_others_are_only_errors_of_ours(format: str, tmp_path: Path, url: str) -> None:
+def test_wrong_values_in_a_manifest_raise_our_errors(format: str, tmp_path: Path, url: str) -> None:
     log, file = tmp_path / "log", tmp_path / "store" / "manifest.json"
     grow(format, log, 0)
     archive.upload(log, url)

@@ -209,7 +209,7 @@ def test_damaged_entry_is_named(tmp_path: Path, root: str) -> None:
         list(archive.Catalog(root).entries())
 
 
-def test_entry_of_others_is_read_or_refused(tmp_path: Path, root: str) -> None:
+def test_wrong_values_in_an_entry_raise_our_errors(tmp_path: Path, root: str) -> None:
     add(tmp_path / "log", 15)
     archive.upload(tmp_path / "log", f"{root}/log", catalog=root)
     [file] = (tmp_path / "store" / "catalog").iterdir()

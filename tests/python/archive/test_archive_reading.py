@@ -3,6 +3,7 @@
 import doctest
 import itertools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,32 @@ def test_a_reader_may_stop_early(
     done = run_child(STOPS_EARLY, url)
     assert (done.returncode, done.stderr) == (0, "")
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+FORKS = """
+import os, sys, time
+from deedbook import archive
+from deedbook.archive import _read
+_read.WINDOW_BYTES = 50_000
+records = archive.open(sys.argv[1]).iter()
+for _ in range(60):
+    next(records)
+time.sleep(0.5)  # the next windows are there
+child = os.fork()
+if not child:
+    sys.exit(0)
+os.waitpid(child, 0)
+print(sum(1 for _ in records))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_removes_no_directory(path: Path, url: str, run_child: Any) -> None:
+    wal(path)
+    archive.upload(path, url)
+    expected = len(list(archive.open(url).iter())) - 60
+    done = run_child(FORKS, url)
+    assert (done.returncode, done.stdout) == (0, f"{expected}\n"), done.stderr
 
 
 def test_positions_within_records_are_refused(path: Path, url: str) -> None:

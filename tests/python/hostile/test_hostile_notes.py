@@ -231,7 +231,7 @@ def noted_offset(top: Path, format: str) -> Noted:
     ],
     ids=["compaction", "import", "book", "ledger"],
 )
-def test_notes_of_others_are_read_or_refused(
+def test_wrong_values_in_notes_raise_our_errors(
     noted: Callable[[Path], Noted], tmp_path: Path
 ) -> None:
     file, call = noted(tmp_path)
