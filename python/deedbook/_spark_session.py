@@ -23,9 +23,10 @@ __all__ = ["JobFailedError", "clear", "in_utc", "session"]
 
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 # The last line of a traceback: an error, perhaps with its module, and the message. An error of the
-# JVM follows a colon, on the line after the Python call. Sail puts words before a reader's error.
+# JVM follows a colon, on the line after the Python call. Sail calls the error of an earlier task an
+# external error.
 _LAST_LINE = re.compile(
-    r"^(?:: |Python error: \[[^\]]*\] |External error: )?(?:[A-Za-z_]\w*\.)*"
+    r"^(?:: |(?:RuntimeError: )?External error: )?(?:[A-Za-z_]\w*\.)*"
     r"([A-Za-z_]\w*(?:Error|Exception|Interrupt)|(?<=\.)[A-Z]\w*(?=: ))"
     r"(?:: (?!Traceback \()(.+))?$",
     re.M,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from log_bytes import flip
 from logs import append_to
 from nostr_events import events
 from spark_session import forget_end, in_time_zone, kill_when
@@ -20,7 +21,14 @@ import deltalake
 import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StructField, StructType
 
-from deedbook import Book, ContiguityError, EventStore, InvalidArgumentError, LockedError
+from deedbook import (
+    Book,
+    ContiguityError,
+    CorruptError,
+    EventStore,
+    InvalidArgumentError,
+    LockedError,
+)
 from deedbook._system.lock import alone
 from deedbook.spark import jobs
 from deedbook.spark.jobs import _tables, export
@@ -258,6 +266,22 @@ def test_what_cannot_be_exported_is_refused(spark: Any, tmp_path: Path) -> None:
         export(
             spark, tmp_path / "log", tmp_path / "table", kind=KIND, columns=["event"], dry_run=True
         )
+
+
+def test_a_damaged_log_ends_an_export(spark: Any, tmp_path: Path) -> None:
+    append(tmp_path / "log", 1, 100)
+    flip(tmp_path / "log" / "book.log", 1000)
+    with pytest.raises(CorruptError, match=r"book\.log: byte 9\d\d: deed 32: "):
+        export(spark, tmp_path / "log", tmp_path / "table", kind=KIND)
+    assert not list(tmp_path.glob("table/*.parquet"))
+
+
+def test_a_delta_table_below_a_percent_is_refused(tmp_path: Path) -> None:
+    """delta-rs decodes the path, and would look at another directory."""
+    (tmp_path / "a%20b").mkdir()
+    with pytest.raises(InvalidArgumentError, match=f"would look at {tmp_path}/a b/table"):
+        table_at(tmp_path / "a%20b")
+    assert not list((tmp_path / "a%20b").iterdir())
 
 
 def test_urls_of_other_stores_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
