@@ -30,7 +30,7 @@ requirements() {
 }
 
 make_environment() {
-    local venv=target/spark/$1 which=$1
+    local venv=target/spark/$1
     # Of another interpreter than the wheel it would be of no use: it is replaced, as scripts/env.sh does.
     if [ ! -f "$venv/.interpreter" ] || [ "$(cat "$venv/.interpreter")" != "$interpreter" ]; then
         rm -rf "$venv"
@@ -41,7 +41,7 @@ make_environment() {
     "$venv/bin/python" -m pip install --quiet --upgrade --upgrade-strategy eager pytest hypothesis \
         'deltalake>=1.2,<2' 'obstore>=0.10,<0.13' \
         'backports.zstd>=1; python_version < "3.14"' \
-        $(requirements "$which")
+        $(requirements "$1")
     "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps --no-index \
         "${CARGO_TARGET_DIR:-target}"/wheels/make/deedbook-*.whl
     "$venv/bin/python" -c 'import pyarrow, pyspark, sys

@@ -159,7 +159,7 @@ def _sail(args: argparse.Namespace, settings: dict[str, str]) -> Iterator[SparkS
         shown = clear(error)
         if isinstance(shown, JobFailedError):
             shown = CliError(f"{command}: {shown}")
-        # Other tasks may still run in this process, and Python's own end would wait for them.
+        # Other tasks may still run in this process, and the interpreter's exit would wait for them.
         atexit.register(_end, exit_code(shown))
         if shown is error:
             raise

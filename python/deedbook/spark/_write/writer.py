@@ -59,7 +59,7 @@ def make_writer(
             "mode overwrite: a log is only appended to; use mode append, or write to a new path"
         )
     if not isinstance(schema, StructType) and "checkpointlocation" in map(str.lower, options):
-        raise UnsupportedError(  # Sail makes no difference between a stream's batches and others
+        raise UnsupportedError(  # Sail passes a stream's batches as plain writes
             "option checkpointLocation: Sail gives a stream's batches no numbers, so the log would"
             " get a repeated batch twice; run the stream on Spark"
         )

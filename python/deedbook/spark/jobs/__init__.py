@@ -1,4 +1,4 @@
-"""Jobs that Spark, or Sail, distributes: what `deedbook spark` runs.
+"""The jobs of `deedbook spark`, which Spark distributes; Sail runs some of them.
 
 Each is a function of a session. Run again after a kill, it goes on where it was.
 """

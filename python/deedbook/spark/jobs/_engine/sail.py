@@ -24,9 +24,9 @@ _LOCK: Final = threading.Lock()
 
 @contextmanager
 def sail_session(settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session of Sail for jobs, with a server in this process; both end with the context.
+    """A session of Sail for jobs, with a server in this process. The context ends both.
 
-    ``settings`` are settings of the session. Times are in UTC. Raises ImportError without the extra
+    ``settings`` configure the session. Times are in UTC. Raises ImportError without the extra
     ``sail``.
 
     >>> from deedbook.spark import jobs
