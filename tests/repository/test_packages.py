@@ -1,12 +1,15 @@
 """The packages of Python: allowed imports, and the modules that an import loads."""
 
 import ast
+import importlib.metadata
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "deedbook"
@@ -100,3 +103,17 @@ def test_the_import_loads_the_core_and_the_errors() -> None:
     # Python modules define its lists of names, and the methods and texts of its classes.
     of_core = {"_core", "_early", "_errors", "_methods", "_renamed", "_shown", "jobs", "reports"}
     assert set(done.stdout.split()) == {f"deedbook.{name}" for name in of_core}
+
+
+@pytest.mark.parametrize("lock", ["demo", "test"])
+def test_a_lock_has_what_declarative_pipelines_need(lock: str) -> None:
+    """`make demo` and `make test` make their environments from these files alone."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    locked = set(re.findall(r"^([a-z0-9.-]+)==", text, re.MULTILINE))
+    needed = {
+        re.split(r"[^A-Za-z0-9.-]", one)[0].lower()
+        for one in importlib.metadata.requires("pyspark") or ()
+        if 'extra == "pipelines"' in one
+    }
+    assert needed and needed <= locked
